@@ -17,6 +17,7 @@
 enum {
 	FEW = 16,	/* columns that a loop does one by one */
 	BLOCK = 64,	/* reflections that are applied together */
+	MOST_CELLS = 64,	/* of a matrix that is done without a loop */
 };
 
 /* Dims of what is one number for each column, in [batch, columns, rows]. */
@@ -62,14 +63,13 @@ struct made_of {
 	struct tc_value *re, *im, *beta, *none;
 };
 
-/* beta = -sign(Re alpha) |(alpha, x)|, where x is what is below. */
+/* beta = -sign(Re alpha) |(alpha, x)|, where x is what is below, `rest` |x|^2. */
 static struct made_of find_beta(const struct tc_build *b, struct tc_value *alpha,
-				struct tc_value *x)
+				struct tc_value *rest)
 {
 	struct made_of m = { .re = tc_build_real(b, alpha) };
-	struct tc_value *zero = tc_build_number(b, m.re->type, 0), *rest;
+	struct tc_value *zero = tc_build_number(b, m.re->type, 0);
 
-	rest = tc_build_sum(b, tc_linalg_square(b, x), 1u << 2);
 	m.none = tc_build_compare(b, TC_CMP_EQ, rest, zero);
 	if (m.re->type != alpha->type) {
 		m.im = tc_build(b, TC_IMAG, m.re->type, 1, &alpha);
@@ -136,7 +136,7 @@ struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_va
 	alpha = tc_build_sum(b, tc_build_select(b, is_j, x, zero), 1u << 2);
 	alpha = tc_build_convert(b, alpha, wide_of(t));
 	x = tc_build_convert(b, tc_build_select(b, is_below, x, zero), wide_of(t));
-	m = find_beta(b, alpha, x);
+	m = find_beta(b, alpha, tc_build_sum(b, tc_linalg_square(b, x), 1u << 2));
 	x = tc_build2(b, TC_MULTIPLY, x, spread(b, find_factor(b, &m, alpha->type), x->type));
 	h.v = tc_build_select(b, is_j, tc_build_number(b, t, 1), tc_build_convert(b, x, elem));
 	beta = tc_build_select(b, m.none, m.re, m.beta);
@@ -331,6 +331,129 @@ static struct block factor(const struct tc_build *b, struct tc_value *a, bool wi
 	return f;
 }
 
+/* ---- few numbers ---- */
+
+/* Double numbers need a scale for each column. */
+static bool is_in_cells(const struct tc_type *t)
+{
+	return t->dim[1] <= TC_MOST_CELLS && t->dim[2] <= TC_MOST_CELLS &&
+	       t->dim[1] * t->dim[2] <= MOST_CELLS && wide_of(t) != (enum elem)t->elem;
+}
+
+/* y + conj(v) x, y may be NULL. */
+static struct tc_value *add_across(const struct tc_build *b, struct tc_value *y,
+				   struct tc_value *v, struct tc_value *x)
+{
+	x = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, v), x);
+	return y ? tc_build2(b, TC_ADD, y, x) : x;
+}
+
+/* Column j and its factor, as tc_linalg_reflection() has them. */
+static struct tc_value *reflect_cells(const struct tc_build *b, struct tc_cells *x, int64_t j)
+{
+	const struct tc_type *t = x->at[j][j]->type;
+	const enum elem elem = (enum elem)t->elem, wide = wide_of(t);
+	struct tc_value *alpha = tc_build_convert(b, x->at[j][j], wide), *below[TC_MOST_CELLS];
+	struct tc_value *rest = tc_build_number(b, tc_build_real(b, alpha)->type, 0), *factor;
+	struct made_of m;
+
+	for (int64_t i = j + 1; i < x->rows; i++) {
+		below[i] = tc_build_convert(b, x->at[i][j], wide);
+		rest = tc_build2(b, TC_ADD, rest, tc_linalg_square(b, below[i]));
+	}
+	m = find_beta(b, alpha, rest);
+	factor = find_factor(b, &m, alpha->type);
+	for (int64_t i = j + 1; i < x->rows; i++)
+		x->at[i][j] = tc_build_convert(b, tc_build2(b, TC_MULTIPLY, below[i], factor),
+					       elem);
+	x->at[j][j] = tc_build_convert(b, tc_build_select(b, m.none, m.re, m.beta), elem);
+	return tc_build_convert(b, find_tau(b, &m, alpha->type), elem);
+}
+
+static void factor_cells(const struct tc_build *b, struct tc_value **a, struct tc_value **taus)
+{
+	const int64_t batch = (*a)->type->dim[0];
+	struct tc_value *factor[TC_MOST_CELLS], *less;
+	struct tc_cells x;
+	int64_t n;
+
+	tc_linalg_to_cells(b, *a, &x);
+	n = x.rows < x.columns ? x.rows : x.columns;
+	for (int64_t j = 0; j < n; j++) {
+		struct tc_value *tau = reflect_cells(b, &x, j);
+
+		for (int64_t k = j + 1; k < x.columns; k++) {
+			struct tc_value *w = x.at[j][k];
+
+			for (int64_t i = j + 1; i < x.rows; i++)
+				w = add_across(b, w, x.at[i][j], x.at[i][k]);
+			w = tc_build2(b, TC_MULTIPLY, w, tc_build_conjugate(b, tau));
+			x.at[j][k] = tc_build2(b, TC_SUBTRACT, x.at[j][k], w);
+			for (int64_t i = j + 1; i < x.rows; i++) {
+				less = tc_build2(b, TC_MULTIPLY, w, x.at[i][j]);
+				x.at[i][k] = tc_build2(b, TC_SUBTRACT, x.at[i][k], less);
+			}
+		}
+		factor[j] = tc_build_reshape(b, tau, 2, (int64_t[]){ batch, 1 });
+	}
+	*a = tc_linalg_from_cells(b, &x);
+	*taus = tc_build_join(b, (unsigned)n, factor, 1);
+}
+
+/* Reflection j of q, whose rows up to j have nothing but ones on the diagonal. */
+static void unite_cells(const struct tc_build *b, const struct tc_cells *a, int64_t j,
+			struct tc_value *tau, struct tc_cells *q)
+{
+	struct tc_value *one = tc_build_number(b, tau->type, 1), *minus, *w, *more;
+
+	minus = tc_build1(b, TC_NEGATE, tau);
+	for (int64_t k = j + 1; k < q->columns; k++) {
+		w = NULL;
+		for (int64_t i = j + 1; i < q->rows; i++)
+			w = add_across(b, w, a->at[i][j], q->at[i][k]);
+		if (!w)
+			continue;
+		w = tc_build2(b, TC_MULTIPLY, w, minus);
+		q->at[j][k] = w;
+		for (int64_t i = j + 1; i < q->rows; i++) {
+			more = tc_build2(b, TC_MULTIPLY, w, a->at[i][j]);
+			q->at[i][k] = tc_build2(b, TC_ADD, q->at[i][k], more);
+		}
+	}
+	q->at[j][j] = tc_build2(b, TC_SUBTRACT, one, tau);
+	for (int64_t i = j + 1; i < q->rows; i++)
+		q->at[i][j] = tc_build2(b, TC_MULTIPLY, a->at[i][j], minus);
+}
+
+/* The first columns of the product of the reflections in `a`, in double numbers as apply_all(). */
+static struct tc_value *unitary_cells(const struct tc_build *b, struct tc_value *a,
+				      struct tc_value *taus)
+{
+	const enum elem elem = (enum elem)a->type->elem, wide = wide_of(a->type);
+	const int64_t one[] = { a->type->dim[0], 1, 1 };
+	struct tc_cells x, q;
+	struct tc_value *tau;
+
+	tc_linalg_to_cells(b, a, &x);
+	q = x;
+	for (int64_t i = 0; i < x.rows; i++) {
+		for (int64_t j = 0; j < x.columns; j++) {
+			x.at[i][j] = tc_build_convert(b, x.at[i][j], wide);
+			q.at[i][j] = tc_build_number(b, x.at[i][j]->type, i == j);
+		}
+	}
+	for (int64_t j = taus->type->dim[1] - 1; j >= 0; j--) {
+		tau = tc_build_reshape(b, tc_build_part(b, taus, 1, j, 1), 3, one);
+		unite_cells(b, &x, j, tc_build_convert(b, tau, wide), &q);
+	}
+	for (int64_t i = 0; i < x.rows; i++)
+		for (int64_t j = 0; j < x.columns; j++)
+			q.at[i][j] = tc_build_convert(b, q.at[i][j], elem);
+	return tc_linalg_from_cells(b, &q);
+}
+
+/* ---- the calls ---- */
+
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus)
 {
 	const struct tc_type *t = (*a)->type;
@@ -340,6 +463,10 @@ void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value
 
 	if (!t->count) {
 		*taus = tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem, 2, dim), 0);
+		return;
+	}
+	if (is_in_cells(t)) {
+		factor_cells(b, a, taus);
 		return;
 	}
 	if (m >= n) {
@@ -418,6 +545,8 @@ static struct tc_value *unitary(const struct tc_build *b, struct tc_value *a,
 {
 	if (!a->type->count || !taus->type->dim[1])
 		return tc_linalg_identity(b, a->type);
+	if (is_in_cells(a->type))
+		return unitary_cells(b, a, taus);
 	return apply_all(b, a, taus, NULL);
 }
 
