@@ -201,7 +201,7 @@ def check(method, names, a, device, cpu):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("n", [1, 2, 3, 16, 65])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 16, 65])
 @pytest.mark.parametrize("method", ["eigh", "svd", "qr"])
 def test_square(method, n, dtype, device, cpu):
     names, a = matrices(n, dtype, method == "eigh")
@@ -574,8 +574,9 @@ def test_an_infinite_pivot_leaves_its_unknown_zero(batch, device, cpu):
 
 
 # FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three. From MANY systems on, 16,
-# lanes go along the batch if right sides are fewer.
+# lanes go along the batch if right sides are fewer. Up to 8 rows there is no loop.
 @pytest.mark.parametrize("batch,n,k", [(2, 15, 3), (2, 16, 3), (2, 17, 3), (2, 32, 3), (2, 33, 3),
+                                       (2, 3, 3), (40, 4, 3), (40, 8, 9), (2, 8, 70),
                                        (2, 40, 3), (15, 5, 1), (16, 5, 1), (16, 17, 15),
                                        (16, 17, 16), (40, 1, 2), (70, 33, 3)])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
@@ -601,7 +602,7 @@ def test_triangular_systems_of_every_form(batch, n, k, dtype, device, cpu):
 
 @pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("n", [1, 3, 65, 129, 300])
+@pytest.mark.parametrize("n", [1, 3, 6, 8, 65, 129, 300])
 def test_residuals_of_systems(method, n, dtype, device, cpu):
     a = matrices(n, dtype, False)[1][0]
     eps = np.finfo(dtype).eps
@@ -645,6 +646,7 @@ def lu_errors(a, where):
 # FEW of runtime/compiler/lower/lu.c is 16; batches larger than matrices go the other way.
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("shape", [(3, 5, 1), (3, 1, 5), (2, 17, 16), (2, 16, 17), (1, 70, 33),
+                                   (40, 4, 4), (3, 3, 8), (2, 6, 6),
                                    (2, 33, 70), (40, 5, 4), (40, 33, 33)],
                          ids=lambda s: "x".join(map(str, s)))
 def test_lu_of_every_shape(shape, dtype, device, cpu):

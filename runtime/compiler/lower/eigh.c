@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eigenvectors of Hermitian matrices: those of a tridiagonal one that is alike (condense.c,
- * divide.c); and the tridiagonal one as LAPACK's hetrd leaves it. */
+/*
+ * Eigenvectors of Hermitian matrices: those of a tridiagonal one that is alike (condense.c,
+ * divide.c), or of a few real numbers by Jacobi's rotations; and the tridiagonal one as LAPACK's
+ * hetrd leaves it.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/compiler/lower/linalg.h"
+
+enum {
+	MOST_ROTATED = 4,	/* rows of a matrix that Jacobi's rotations are for */
+	MOST_UNROLLED = 3,	/* and of one whose sweeps are no loop */
+	SWEEPS = 6, WIDE_SWEEPS = 7,	/* over all pairs, of single and double numbers */
+};
 
 /* A Hermitian matrix from one of its triangles. */
 static struct tc_value *symmetric(const struct tc_build *b, struct tc_value *a, bool lower)
@@ -86,6 +95,162 @@ static void find(const struct tc_build *b, struct tc_value *a, struct tc_value *
 	*rows = tc_linalg_adjoint(b, tc_build_join(b, 2, part, 1));
 }
 
+/* ---- few numbers ---- */
+
+/* A rotation by an angle of at most 45 degrees: its tangent and sine, and tan of half of it. */
+struct rotation {
+	struct tc_value *tangent, *sine, *half;
+};
+
+/* The one that makes the element `off` beside the diagonal's p and q zero. */
+static struct rotation find_rotation(const struct tc_build *b, struct tc_value *p,
+				     struct tc_value *q, struct tc_value *off)
+{
+	struct tc_value *zero = tc_build_number(b, off->type, 0);
+	struct tc_value *one = tc_build_number(b, off->type, 1), *theta, *t, *cosine;
+	struct tc_value *none = tc_build_compare(b, TC_CMP_EQ, off, zero);
+	struct rotation r;
+
+	theta = tc_build2(b, TC_SUBTRACT, q, p);
+	theta = tc_build2(b, TC_DIVIDE, theta, tc_build2(b, TC_ADD, off, off));
+	t = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, theta, theta), one);
+	t = tc_build2(b, TC_ADD, tc_build1(b, TC_ABS, theta), tc_build1(b, TC_SQRT, t));
+	t = tc_build2(b, TC_DIVIDE, one, t);
+	t = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, theta, zero),
+			    tc_build1(b, TC_NEGATE, t), t);
+	t = tc_build_select(b, none, zero, t);
+	r.tangent = t;
+	cosine = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, t, t), one);
+	cosine = tc_build2(b, TC_DIVIDE, one, tc_build1(b, TC_SQRT, cosine));
+	r.sine = tc_build2(b, TC_MULTIPLY, t, cosine);
+	r.half = tc_build2(b, TC_DIVIDE, r.sine, tc_build2(b, TC_ADD, one, cosine));
+	return r;
+}
+
+/* x - s (y + h x) and y + s (x - h y): so little is lost where the angle is small. */
+static void rotate(const struct tc_build *b, const struct rotation *r, struct tc_value **x,
+		   struct tc_value **y)
+{
+	struct tc_value *p, *q;
+
+	p = tc_build2(b, TC_ADD, *y, tc_build2(b, TC_MULTIPLY, r->half, *x));
+	q = tc_build2(b, TC_SUBTRACT, *x, tc_build2(b, TC_MULTIPLY, r->half, *y));
+	*x = tc_build2(b, TC_SUBTRACT, *x, tc_build2(b, TC_MULTIPLY, r->sine, p));
+	*y = tc_build2(b, TC_ADD, *y, tc_build2(b, TC_MULTIPLY, r->sine, q));
+}
+
+/* One rotation of a, of which what is on and above the diagonal is used, and of the rows of
+ * vectors. */
+static void annihilate(const struct tc_build *b, struct tc_cells *a, int64_t p, int64_t q,
+		       struct tc_cells *rows)
+{
+	struct tc_value **off = &a->at[p][q], *less;
+	struct rotation r = find_rotation(b, a->at[p][p], a->at[q][q], *off);
+
+	less = tc_build2(b, TC_MULTIPLY, r.tangent, *off);
+	a->at[p][p] = tc_build2(b, TC_SUBTRACT, a->at[p][p], less);
+	a->at[q][q] = tc_build2(b, TC_ADD, a->at[q][q], less);
+	*off = tc_build_number(b, less->type, 0);
+	for (int64_t i = 0; i < a->rows; i++) {
+		if (i != p && i != q)
+			rotate(b, &r, i < p ? &a->at[i][p] : &a->at[p][i],
+			       i < q ? &a->at[i][q] : &a->at[q][i]);
+		rotate(b, &r, &rows->at[p][i], &rows->at[q][i]);
+	}
+}
+
+/* A rotation of each pair. */
+static void sweep_cells(const struct tc_build *b, struct tc_cells *a, struct tc_cells *rows)
+{
+	for (int64_t p = 0; p < a->rows; p++)
+		for (int64_t q = p + 1; q < a->rows; q++)
+			annihilate(b, a, p, q, rows);
+}
+
+/* A turn of a loop; state: the matrix, and rows of vectors. */
+static void sweep(const struct tc_build *b, struct tc_value *i, struct tc_value **state, void *arg)
+{
+	struct tc_cells a, rows;
+
+	(void)i;
+	(void)arg;
+	tc_linalg_to_cells(b, state[0], &a);
+	tc_linalg_to_cells(b, state[1], &rows);
+	sweep_cells(b, &a, &rows);
+	state[0] = tc_linalg_from_cells(b, &a);
+	state[1] = tc_linalg_from_cells(b, &rows);
+}
+
+/* As many sweeps as always are enough. */
+static void rotate_all(const struct tc_build *b, struct tc_value *x, struct tc_cells *a,
+		       struct tc_cells *rows)
+{
+	struct tc_loop loop = { .n = x->type->elem == ELEM_F32 ? SWEEPS : WIDE_SWEEPS,
+				.body = sweep };
+	struct tc_value *state[] = { x, tc_linalg_identity(b, x->type) };
+	int64_t n = x->type->dim[1];
+
+	if (n > MOST_UNROLLED)
+		tc_build_loop(b, &loop, 2, state);
+	tc_linalg_to_cells(b, state[0], a);
+	tc_linalg_to_cells(b, state[1], rows);
+	if (n > MOST_UNROLLED)
+		return;
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j < n; j++)
+			rows->at[i][j] = tc_build_number(b, a->at[0][0]->type, i == j);
+	for (int64_t i = 0; i < (n == 2 ? 1 : loop.n); i++)
+		sweep_cells(b, a, rows);
+}
+
+/* The smaller value of rows i and k first. */
+static void order(const struct tc_build *b, struct tc_cells *a, int64_t i, int64_t k,
+		  struct tc_cells *rows)
+{
+	struct tc_value *is_less = tc_build_compare(b, TC_CMP_LT, a->at[k][k], a->at[i][i]);
+	struct tc_value **x = &a->at[i][i], **y = &a->at[k][k], *old;
+
+	for (int64_t j = -1; j < a->rows; j++) {
+		if (j >= 0) {
+			x = &rows->at[i][j];
+			y = &rows->at[k][j];
+		}
+		old = *x;
+		*x = tc_build_select(b, is_less, *y, old);
+		*y = tc_build_select(b, is_less, old, *y);
+	}
+}
+
+static bool is_rotated(const struct tc_type *t)
+{
+	return t->dim[1] >= 2 && t->dim[1] <= MOST_ROTATED &&
+	       (t->elem == ELEM_F32 || t->elem == ELEM_F64);
+}
+
+/* As solve(), of few real numbers. */
+static void solve_cells(const struct tc_build *b, const struct tc_scaled *scaled, bool sort,
+			struct tc_value **values, struct tc_value **vectors)
+{
+	struct tc_value *value[TC_MOST_CELLS];
+	struct tc_cells a, rows, columns;
+	int64_t n = scaled->x->type->dim[1];
+
+	rotate_all(b, scaled->x, &a, &rows);
+	columns = rows;
+	for (int64_t last = n - 1; sort && last > 0; last--)
+		for (int64_t i = 0; i < last; i++)
+			order(b, &a, i, i + 1, &rows);
+	for (int64_t i = 0; i < n; i++) {
+		value[i] = tc_linalg_by(b, TC_MULTIPLY, a.at[i][i], scaled->scale);
+		value[i] = tc_linalg_spoil(b, value[i], scaled->is_finite);
+		value[i] = tc_build_reshape(b, value[i], 2, value[i]->type->dim);
+		for (int64_t j = 0; j < n; j++)
+			columns.at[j][i] = tc_linalg_spoil(b, rows.at[i][j], scaled->is_finite);
+	}
+	*values = tc_build_join(b, (unsigned)n, value, 1);
+	*vectors = tc_linalg_from_cells(b, &columns);
+}
+
 /* The values [batch, n] and vectors, as columns, of a matrix that is not empty. */
 static void solve(const struct tc_build *b, struct tc_value *a, bool sort,
 		  struct tc_value **values, struct tc_value **vectors)
@@ -93,6 +258,10 @@ static void solve(const struct tc_build *b, struct tc_value *a, bool sort,
 	struct tc_scaled scaled = tc_linalg_scale(b, a);
 	struct tc_value *rows;
 
+	if (is_rotated(a->type)) {
+		solve_cells(b, &scaled, sort, values, vectors);
+		return;
+	}
 	find(b, scaled.x, values, &rows);
 	*values = correct(b, scaled.x, rows, *values);
 	if (sort)
