@@ -561,6 +561,32 @@ static void run_products(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	}
 }
 
+/* ---- one small product ---- */
+
+static void run_lone(const struct mm_job *job)
+{
+	const struct mm_plan *p = job->j.plan;
+	const struct sim_product *mm = &p->mm;
+	const int64_t index[ISA_MAX_RANK] = { 0 };
+	uint8_t *s = sim_scratch(job->j.run, 0);
+	struct sim_product_task t = { .mm = mm, .run = job->j.run, .job = &job->j,
+		.rows = (unsigned)p->dim[p->rank - 2], .cols = (unsigned)p->dim[p->rank - 1] };
+	struct sim_product_lone x = { .a = job->j.a, .b = job->j.b, .a_row = p->am, .a_k = p->ak,
+		.b_k = p->bk, .b_col = p->bn, .sums = s + mm->sums_at, .down = t.cols,
+		.rows = t.rows, .cols = t.cols, .k = (unsigned)mm->k };
+
+	go_direct(&t, index);
+	if (t.direct) {
+		x.sums = t.direct;
+		x.down = t.pitch;
+		x.before = t.plus;
+		x.before_down = t.plus_pitch;
+	}
+	mm->panels.kernel.lone(&x);
+	if (!t.direct)
+		sim_product_finish(&t, s, x.sums, t.rows, index);
+}
+
 /* ---- b's panels for all lanes ---- */
 
 /* A task of some rows and the block at column n0 of a phase. */
@@ -680,6 +706,8 @@ static int run_mm(struct sim_run *run, const void *plan)
 		job.panels = run->shared;
 	if (p->phase)
 		run_shared(&job, is_packed);
+	else if (p->mm.way == SIM_BY_ITSELF)
+		run_lone(&job);
 	else if (p->mm.way == SIM_BY_PRODUCTS)
 		sim_parallel(run, ((uint64_t)p->batches + SIM_PRODUCT_TINY - 1) / SIM_PRODUCT_TINY,
 			     1, p->ns, run_products, &job);

@@ -67,6 +67,7 @@ static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 #define OF(type) do { \
 		k->few = ON_PATH(sim_product_few_##type); \
 		k->tiny = ON_PATH(sim_product_tiny_##type); \
+		k->lone = ON_PATH(sim_product_lone_##type); \
 	} while (0)
 	switch (mm->acc) {
 	case ELEM_F32: OF(f32); break;
@@ -83,7 +84,7 @@ static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 	if (!b->by_lines || b->elem != k->b || b->elem != mm->acc)
 		k->few = NULL;
 	if (a->elem != mm->acc || b->elem != mm->acc)
-		k->tiny = NULL;
+		k->tiny = NULL, k->lone = NULL;
 }
 
 static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
@@ -539,6 +540,7 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 #define TINY_COLS 16	/* of more, panels are as fast */
 #define TINY_K 64
 #define TINY_LEAST 64	/* rows: of fewer, panels are few */
+#define LONE_MOST 1024	/* multiplications: of more, panels are as fast */
 
 void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols)
 {
@@ -551,8 +553,11 @@ void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t row
 		mm->way = SIM_BY_PRODUCTS;
 	else if (rows >= TINY_LEAST && cols <= TINY_COLS && mm->k <= TINY_K)
 		mm->way = SIM_BY_ROWS;
+	else if (batches == 1 && rows <= mm->panels.kernel.mb &&
+		 rows * cols * mm->k <= LONE_MOST)
+		mm->way = SIM_BY_ITSELF;
 	/* An epilogue that adds is one as any other. */
-	mm->adds &= mm->way == SIM_BY_PANELS;
+	mm->adds &= mm->way == SIM_BY_PANELS || mm->way == SIM_BY_ITSELF;
 }
 
 /* Instead of a's panel: four parts, and more behind the last one (LONG_PITCH). */

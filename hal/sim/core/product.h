@@ -24,9 +24,9 @@
 
 #define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
-/* How sums are added up: panels by panels; for TINY rows at a time, which share b; or for as many
- * products (kernels/panel.h). */
-enum sim_product_way { SIM_BY_PANELS, SIM_BY_ROWS, SIM_BY_PRODUCTS };
+/* How sums are added up: panels by panels; for TINY rows at a time, which share b; for as many
+ * products; or for one of them where it lies (kernels/panel.h). */
+enum sim_product_way { SIM_BY_PANELS, SIM_BY_ROWS, SIM_BY_PRODUCTS, SIM_BY_ITSELF };
 
 struct sim_product {
 	const struct sim_body *body;
@@ -113,7 +113,7 @@ void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t row
 /* Where they lie in the lane's scratch, TINY of each: of a, of b, of sums, and as in memory. */
 enum sim_product_part { SIM_PART_A, SIM_PART_B, SIM_PART_SUMS, SIM_PART_RAW };
 uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part);
-/* Sums of the task, and its epilogue by finish(). Not BY_PRODUCTS. */
+/* Sums of the task, and its epilogue by finish(). Neither BY_PRODUCTS nor BY_ITSELF. */
 void sim_product_run(const struct sim_product_task *t, void *scratch);
 /* For finish(): the epilogue of rows side by side, whose first point has the given
  * coordinates. */

@@ -84,11 +84,27 @@ struct sim_product_tiny {
 };
 typedef void sim_product_tiny_fn(const struct sim_product_tiny *x);
 
+/*
+ * One product of few rows and columns, read where it lies, at strides in bytes. Sums are side by
+ * side, rows `down` of them apart; each is added up in the order of k, and to what is before, if
+ * there is something, at last.
+ */
+struct sim_product_lone {
+	const uint8_t *a, *b;
+	int64_t a_row, a_k, b_k, b_col;
+	void *sums;
+	const void *before;	/* or NULL */
+	unsigned down, before_down;
+	unsigned rows, cols, k;
+};
+typedef void sim_product_lone_fn(const struct sim_product_lone *x);
+
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {
 	sim_product_fn *fn;
 	sim_product_few_fn *few;	/* or NULL */
-	sim_product_tiny_fn *tiny;	/* or NULL; of the elements of the sums */
+	sim_product_tiny_fn *tiny;	/* or NULL; of the elements of the sums, as is */
+	sim_product_lone_fn *lone;
 	uint8_t a, b;		/* types of the panels */
 	uint8_t group;		/* elements of a unit */
 	uint8_t unit;		/* bytes of it */
@@ -145,6 +161,12 @@ SIM_X86 sim_product_tiny_fn sim_product_tiny_f32_avx2, sim_product_tiny_f64_avx2
 			    sim_product_tiny_i32_avx2, sim_product_tiny_i64_avx2;
 SIM_X86 sim_product_tiny_fn sim_product_tiny_f32_avx512, sim_product_tiny_f64_avx512,
 			    sim_product_tiny_i32_avx512, sim_product_tiny_i64_avx512;
+sim_product_lone_fn sim_product_lone_f32_portable, sim_product_lone_f64_portable,
+		    sim_product_lone_i32_portable, sim_product_lone_i64_portable;
+SIM_X86 sim_product_lone_fn sim_product_lone_f32_avx2, sim_product_lone_f64_avx2,
+			    sim_product_lone_i32_avx2, sim_product_lone_i64_avx2;
+SIM_X86 sim_product_lone_fn sim_product_lone_f32_avx512, sim_product_lone_f64_avx512,
+			    sim_product_lone_i32_avx512, sim_product_lone_i64_avx512;
 SIM_X86 sim_product_fn sim_product_bf16_avx512bf16;
 /* a signed; b unsigned, or signed with its sign bits flipped. */
 SIM_X86 sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;

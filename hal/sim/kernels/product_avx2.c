@@ -8,6 +8,7 @@
 #define NAME sim_product_f32_avx2
 #define FEW sim_product_few_f32_avx2
 #define TINY sim_product_tiny_f32_avx2
+#define LONE sim_product_lone_f32_avx2
 #define SUM float
 #define LANES 8
 #define UNIT float
@@ -18,6 +19,7 @@
 #define NAME sim_product_f64_avx2
 #define FEW sim_product_few_f64_avx2
 #define TINY sim_product_tiny_f64_avx2
+#define LONE sim_product_lone_f64_avx2
 #define SUM double
 #define LANES 4
 #define UNIT double
@@ -38,6 +40,7 @@ typedef uint32_t v8u32 __attribute__((vector_size(32)));
 #define NAME sim_product_i32_avx2
 #define FEW sim_product_few_i32_avx2
 #define TINY sim_product_tiny_i32_avx2
+#define LONE sim_product_lone_i32_avx2
 #define SUM uint32_t
 #define LANES 8
 #define UNIT uint32_t
@@ -48,6 +51,7 @@ typedef uint32_t v8u32 __attribute__((vector_size(32)));
 #define NAME sim_product_i64_avx2
 #define FEW sim_product_few_i64_avx2
 #define TINY sim_product_tiny_i64_avx2
+#define LONE sim_product_lone_i64_avx2
 #define SUM uint64_t
 #define LANES 4
 #define UNIT uint64_t

@@ -379,6 +379,65 @@ void TINY(const struct sim_product_tiny *x)
 #undef CELLS
 #endif
 
+/* ---- one product of few rows and columns (panel.h) ---- */
+
+#ifdef LONE
+#define FOUR CAT(LONE, _four)
+#define BLOCK CAT(LONE, _block)
+typedef SUM FOUR __attribute__((vector_size(4 * sizeof(SUM)), aligned(4), may_alias));
+
+/* Rows i .. i + mr of columns j .. j + 4, which lie side by side, or of column j. */
+static inline __attribute__((always_inline)) void
+BLOCK(const struct sim_product_lone *x, unsigned i, unsigned j, const unsigned mr,
+      const bool is_one)
+{
+	const uint8_t *a = x->a + i * x->a_row, *b = x->b + j * x->b_col;
+	SUM *to = (SUM *)x->sums + (size_t)i * x->down + j;
+	const SUM *from = (const SUM *)x->before + (x->before ? (size_t)i * x->before_down + j : 0);
+	FOUR acc[4] = { 0 };
+	SUM one[4] = { 0 };
+
+	for (unsigned k = 0; k < x->k; k++, a += x->a_k, b += x->b_k)
+#pragma GCC unroll 4
+		for (unsigned r = 0; r < mr; r++) {
+			const SUM row = *(const SUM *)(a + r * x->a_row);
+
+			if (is_one)
+				one[r] = STEP(one[r], row, *(const SUM *)b);
+			else
+				acc[r] = STEP(acc[r], row, *(const FOUR *)b);
+		}
+#pragma GCC unroll 4
+	for (unsigned r = 0; r < mr; r++, to += x->down, from += x->before_down) {
+		if (is_one)
+			*to = x->before ? one[r] + *from : one[r];
+		else if (x->before)
+			*(FOUR *)to = acc[r] + *(const FOUR *)from;
+		else
+			*(FOUR *)to = acc[r];
+	}
+}
+
+void LONE(const struct sim_product_lone *x)
+{
+	unsigned fours = x->b_col == sizeof(SUM) ? x->cols & ~3u : 0, i = 0;
+
+#define ROWS(mr) \
+	for (; i + (mr) <= x->rows; i += (mr)) { \
+		for (unsigned j = 0; j < fours; j += 4) \
+			BLOCK(x, i, j, (mr), false); \
+		for (unsigned j = fours; j < x->cols; j++) \
+			BLOCK(x, i, j, (mr), true); \
+	}
+	ROWS(4)
+	ROWS(1)
+#undef ROWS
+}
+
+#undef FOUR
+#undef BLOCK
+#endif
+
 #undef FETCH
 #undef VECS
 #undef PANEL
@@ -393,4 +452,5 @@ void TINY(const struct sim_product_tiny *x)
 #undef LESS
 #undef FEW
 #undef TINY
+#undef LONE
 #undef NAME

@@ -5,6 +5,7 @@
 #define NAME sim_product_f32_portable
 #define FEW sim_product_few_f32_portable
 #define TINY sim_product_tiny_f32_portable
+#define LONE sim_product_lone_f32_portable
 #define SUM float
 #define LANES 4
 #define UNIT float
@@ -15,6 +16,7 @@
 #define NAME sim_product_f64_portable
 #define FEW sim_product_few_f64_portable
 #define TINY sim_product_tiny_f64_portable
+#define LONE sim_product_lone_f64_portable
 #define SUM double
 #define LANES 2
 #define UNIT double
@@ -39,6 +41,7 @@ typedef uint32_t v4u32 __attribute__((vector_size(16)));
 #define NAME sim_product_i32_portable
 #define FEW sim_product_few_i32_portable
 #define TINY sim_product_tiny_i32_portable
+#define LONE sim_product_lone_i32_portable
 #define SUM uint32_t
 #define LANES 4
 #define UNIT uint32_t
@@ -49,6 +52,7 @@ typedef uint32_t v4u32 __attribute__((vector_size(16)));
 #define NAME sim_product_i64_portable
 #define FEW sim_product_few_i64_portable
 #define TINY sim_product_tiny_i64_portable
+#define LONE sim_product_lone_i64_portable
 #define SUM uint64_t
 #define LANES 2
 #define UNIT uint64_t

@@ -430,14 +430,16 @@ static const struct ep_pair same_pairs[] = {
 	{ ELEM_S64, ELEM_S64, ELEM_S64 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 };
 
-/* Products that are small enough to be multiplied side by side, and such that are just not. */
+/* Products that are small enough to be multiplied side by side, or one where it lies, and such that
+ * are just not. */
 static void many_small_products(void **state)
 {
 	static const int64_t size[][3] = { { 1, 1, 1 }, { 3, 3, 3 }, { 4, 4, 4 }, { 2, 5, 3 },
 		{ 8, 8, 8 }, { 5, 1, 9 }, { 1, 6, 7 }, { 16, 16, 16 }, { 16, 17, 3 }, { 16, 3, 17 },
 		{ 3, 16, 17 }, { 1, 2, 128 }, { 128, 2, 1 }, { 256, 1, 1 }, { 257, 1, 1 },
-		{ 1, 256, 1 }, { 1, 257, 1 }, { 1, 1, 257 }, { 11, 13, 12 } };
-	static const int64_t batches[][2] = { { 1, 15 }, { 1, 16 }, { 17, 1 }, { 3, 11 },
+		{ 1, 256, 1 }, { 1, 257, 1 }, { 1, 1, 257 }, { 11, 13, 12 }, { 7, 9, 16 },
+		{ 8, 8, 16 }, { 5, 41, 5 }, { 63, 16, 1 } };
+	static const int64_t batches[][2] = { { 1, 1 }, { 1, 15 }, { 1, 16 }, { 17, 1 }, { 3, 11 },
 		{ 32, 2 }, { 1, 31 } };
 	static struct trial t;
 	struct vt vt[3];
