@@ -20,6 +20,7 @@
 
 #define MOST_PARTS 256
 #define MOST_BETWEEN 1000	/* ops between a part and what is put together */
+#define SMALL_WHOLE 4096	/* bytes */
 
 /* The concatenation of results of `op` alone that v, one of them, is part of, or NULL. */
 static const struct tc_op *join_of(const struct tc_op *op, const struct tc_value *v)
@@ -156,6 +157,9 @@ static bool may_begin(struct emit *e, const struct tc_op *op, const struct tc_op
 	if (e->wishes[whole->id] && tc_may_place_from(e, whole, op))
 		return true;
 	most = bytes_to_come(e, op, join);
+	/* A copy of little takes as long as that of a page. */
+	if (whole->type->bytes <= SMALL_WHOLE && most < SMALL_WHOLE)
+		most = SMALL_WHOLE;
 	while ((op = op->next) != join && n++ < MOST_BETWEEN && bytes <= most)
 		bytes += bytes_beside(op, join);
 	return op == join && bytes <= most;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/opt/fuse.h"
 
 #define ALIGN 64u
 
@@ -71,7 +72,8 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 			  const struct tc_type *whole, const struct tc_type *part,
 			  const struct home *base)
 {
-	uint8_t sum = base->reg;
+	uint8_t sum = base->reg, known;
+	int64_t fixed = 0, x;
 
 	for (unsigned d = 0; d < whole->rank; d++) {
 		const struct tc_value *start = tc_in(op, first + d);
@@ -80,6 +82,11 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 
 		if (!most || !base->stride[d])
 			continue;
+		if (start->type->elem != ELEM_U64 && tc_splat_element(start)) {
+			x = tc_attr_element(tc_attr(start->def, "value"), 0);
+			fixed += (x < 0 ? 0 : x > most ? most : x) * base->stride[d];
+			continue;
+		}
 		r = tc_load_scalar(e, start);
 		/* A u64 past the signed range is large, not negative. */
 		if (start->type->elem == ELEM_U64) {
@@ -102,7 +109,12 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 							      .ra = r, .rb = sum }, ISA_ALU);
 		sum = r;
 	}
-	return sum;
+	if (!fixed)
+		return sum;
+	known = tc_reg(e);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = known, .ra = sum,
+					      .imm = fixed }, ISA_ALUI);
+	return known;
 }
 
 struct home *tc_home(struct emit *e, const struct tc_value *v)

@@ -8,6 +8,10 @@
  * through memory. Where each turn takes a short row of an array, or puts one where its number says,
  * as scans do, all of them are taken and put at once.
  *
+ * Other work, as products and reductions, stays an instruction each. If all that a turn makes is
+ * small, what counts and carries takes as long as it, and several turns share that, the rows they
+ * take and those they put.
+ *
  * How often the loop turns is known, so the turns that do not divide evenly go before it, and of a
  * loop of few turns nothing else is left.
  *
@@ -25,6 +29,8 @@ enum {
 	MOST_VALUES = 96,	/* of all of them: a fusion has room for more than twice as many */
 	MOST_CARRIED = ISA_MAX_OUT,	/* one fusion gives them */
 	MOST_ROW_BYTES = 4096,	/* a longer one takes longer than what is saved */
+	MOST_WORK = 48,		/* ops other than elementwise ones, of all turns */
+	MOST_CARRIED_BY_WORK = 24,
 };
 
 /* What an op of the body is. */
@@ -43,6 +49,7 @@ struct unroll {
 	const struct tc_block *body;
 	int64_t turns;		/* it makes */
 	unsigned counter;
+	unsigned values, views, work;	/* of a turn: of a fusion, and ops (look_at) */
 };
 
 static struct part *part_of(const struct tc_op *op)
@@ -89,11 +96,28 @@ static bool is_row(const struct unroll *u, const struct tc_op *op, struct part *
 	return p->dim >= 0;
 }
 
-/* Values of a fusion that a turn takes, and views; 0: it is more than elementwise work, or none at
- * all. */
-static unsigned look_at(const struct unroll *u)
+/* Whether it is an op of its own, which makes little of little. */
+static bool is_work(const struct tc_op *op)
 {
-	unsigned n = 0, views = 0;
+	/* What is taken out of an array may be little of much. */
+	unsigned first = op->op == TC_DYNAMIC_SLICE || op->op == TC_GATHER;
+
+	if (!tc_has_trait(op, 'p') || tc_has_trait(op, 'i') || tc_has_trait(op, 'm') ||
+	    op->op == TC_FUSION)
+		return false;
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (op->results[i].type->bytes > MOST_ROW_BYTES)
+			return false;
+	for (unsigned i = first; i < op->n_operands; i++)
+		if (tc_in(op, i)->type->bytes > MOST_ROW_BYTES)
+			return false;
+	return true;
+}
+
+/* Counts what a turn takes. False: there is more than may be turned. */
+static bool look_at(struct unroll *u)
+{
+	bool is_small = true;
 
 	for (struct tc_op *op = u->body->first; op != u->body->last; op = op->next) {
 		struct part *p = arena_array(&u->c->arena, 1, sizeof(*p));
@@ -105,24 +129,35 @@ static unsigned look_at(const struct unroll *u)
 		for (unsigned i = 0; i < op->n_operands; i++)
 			p->is_same &= is_from_outside(u, tc_in(op, i)) ||
 				      (tc_in(op, i)->def && part_of(tc_in(op, i)->def)->is_same);
-		if (is_free(op))
-			views += !p->is_same;
-		else if (is_row(u, op, p))
-			n++;
-		else if (tc_has_trait(op, 'e'))
-			n += tc_most_values(op);
-		else
-			return 0;
+		if (is_free(op)) {
+			u->views += !p->is_same;
+		} else if (is_row(u, op, p)) {
+			u->values++;
+		} else if (tc_has_trait(op, 'e')) {
+			u->values += tc_most_values(op);
+			is_small &= op->results[0].type->bytes <= MOST_ROW_BYTES;
+		} else if (is_work(op)) {
+			u->work++;
+		} else {
+			return false;
+		}
 	}
-	return n ? n + views : 0;
+	return is_small || !u->work;
 }
 
 /* How many turns are to be one; 0: the loop stays as it is. */
-static int64_t turns_at_once(const struct unroll *u)
+static int64_t turns_at_once(struct unroll *u)
 {
-	unsigned values = u->loop->n_operands <= MOST_CARRIED ? look_at(u) : 0;
-	int64_t n = values ? MOST_VALUES / values : 0;
+	int64_t n;
 
+	if (u->loop->n_operands > MOST_CARRIED_BY_WORK || !look_at(u))
+		return 0;
+	if (u->work)
+		n = MOST_WORK / (u->work + (u->values + u->views) / 8);
+	else if (u->values && u->loop->n_operands <= MOST_CARRIED)
+		n = MOST_VALUES / (u->values + u->views);
+	else
+		return 0;
 	if (n > MOST_AT_ONCE)
 		n = MOST_AT_ONCE;
 	if (n >= u->turns)
@@ -256,7 +291,7 @@ static void write_loop(const struct unroll *u, struct tc_value **first, int64_t 
 {
 	struct tc_op *copy = tc_clone(u->c, u->loop, tc_map_new(u->c)), *last, *next;
 	struct tc_block *body = copy->regions[1].block;
-	struct tc_value *state[MOST_CARRIED];
+	struct tc_value *state[MOST_CARRIED_BY_WORK];
 
 	tc_insert_before(u->loop, copy);
 	for (unsigned i = 0; i < body->n_args; i++) {
@@ -280,7 +315,7 @@ static void unroll(const struct unroll *u, int64_t n)
 {
 	struct tc_op *loop = u->loop;
 	int64_t first = n < u->turns ? u->turns % n : n;
-	struct tc_value *state[MOST_CARRIED];
+	struct tc_value *state[MOST_CARRIED_BY_WORK];
 
 	for (unsigned i = 0; i < loop->n_operands; i++)
 		state[i] = tc_in(loop, i);

@@ -17,6 +17,11 @@
 #include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
 
+enum {
+	SMALL_DOT = 512,	/* multiplications */
+	SMALL_K = 32,
+};
+
 struct dot {
 	struct tc_build b;
 	struct tc_op *op;
@@ -158,6 +163,16 @@ static bool is_better(const struct dot *d, unsigned side)
 	while (last && t->dim[last - 1] == 1)
 		last--;
 	return !last || tc_is_listed(d->sums[side], d->n_sums, last - 1);
+}
+
+/* Whether it is so small that the matrix unit, which adds what comes behind it to its sums as well,
+ * reads it where it lies. Two vectors are one sum, in which each step waits for the last one. */
+static bool is_small(const struct dot *d)
+{
+	int64_t rows = d->free[0] * d->free[1];
+
+	return d->batches == 1 && rows > 1 && d->k <= SMALL_K && rows <= SMALL_DOT / d->k &&
+	       tc_in(d->op, 0)->type->elem == d->elem && tc_in(d->op, 1)->type->elem == d->elem;
 }
 
 /* ---- much to sum ---- */
@@ -317,7 +332,7 @@ void tc_decompose_dot(struct tc_ctx *c, struct tc_op *op)
 	side = d.free[0] == 1;
 	if (d.k == 1)
 		v = outer(&d);
-	else if (d.free[!side] == 1 && (d.batches > 1 || is_better(&d, side)))
+	else if (d.free[!side] == 1 && (d.batches > 1 || (is_better(&d, side) && !is_small(&d))))
 		v = weighted(&d, side);
 	else if (find_cut(&d, &cut))
 		v = in_parts(&d, &cut);

@@ -4,6 +4,10 @@
  * of a row over its columns, and numpy's x[i[:, None], arange(n)] does so, too: one component of
  * the indices counts along a dim, and the others are the same along it. Then that dim is one of
  * the window, and the indices are as many as there are rows.
+ *
+ * Slices and scatters of one part whose place is known are a slice, which is a view, and a
+ * dynamic_update_slice, which is a copy. Turns that were written one after the other have such
+ * (loop/unroll.c).
  */
 #include <string.h>
 
@@ -273,4 +277,76 @@ bool tc_take_rows(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	}
 	return false;
+}
+
+/* ---- places that are known ---- */
+
+static bool slice_known(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *whole = tc_in(op, 0)->type, *part = op->results[0].type;
+	struct tc_build b = tc_build_at(c, op);
+	int64_t at[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < whole->rank; d++) {
+		int64_t most = whole->dim[d] - part->dim[d];
+
+		at[d] = 0;
+		if (!most)
+			continue;
+		if (tc_in(op, 1 + d)->type->elem == ELEM_U64 ||
+		    !tc_whole_number(tc_in(op, 1 + d), &at[d]))
+			return false;
+		at[d] = at[d] < 0 ? 0 : at[d] > most ? most : at[d];
+	}
+	return tc_simplify_to(op, tc_build_slice(&b, tc_in(op, 0), at, part));
+}
+
+/* Whether a scatter leaves its update as it is, and puts one part at one index. */
+static bool puts_one(const struct tc_op *op)
+{
+	const struct tc_block *body = op->regions[0].block;
+	unsigned n_map, n_batch;
+
+	tc_attr_ints(op, "scatter_dims_to_operand_dims", &n_map);
+	tc_attr_ints(op, "input_batching_dims", &n_batch);
+	return op->n_operands == 3 && n_map == 1 && !n_batch && tc_in(op, 1)->type->count == 1 &&
+	       tc_in(body->last, 0) == body->args[1];
+}
+
+/* A part past the end is put nowhere by a scatter. */
+static bool put_known(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *whole = tc_in(op, 0)->type, *part = tc_in(op, 2)->type;
+	const struct tc_type *number = tc_tensor(c, ELEM_S32, 0, NULL);
+	struct tc_value *in[TC_MAX_RANK + 2] = { tc_in(op, 0) };
+	const int64_t *window, *dropped;
+	unsigned n_window, n_dropped, k = 0;
+	int64_t size[TC_MAX_RANK], at, along;
+
+	if (!puts_one(op) || tc_in(op, 1)->type->elem == ELEM_U64 ||
+	    !tc_whole_number(tc_in(op, 1), &at))
+		return false;
+	window = tc_attr_ints(op, "update_window_dims", &n_window);
+	dropped = tc_attr_ints(op, "inserted_window_dims", &n_dropped);
+	along = tc_attr_nth(op, "scatter_dims_to_operand_dims", 0);
+	for (unsigned d = 0; d < whole->rank; d++)
+		size[d] = find(dropped, n_dropped, d) >= 0 ? 1 : part->dim[window[k++]];
+	if (!whole->count || !part->count || at < 0 || at > whole->dim[along] - size[along] ||
+	    whole->dim[along] > INT32_MAX)
+		return false;
+	in[1] = tc_build_reshape(&b, tc_in(op, 2), whole->rank, size);
+	for (unsigned d = 0; d < whole->rank; d++)
+		in[2 + d] = tc_build_number(&b, number, d == (unsigned)along ? (double)at : 0);
+	return tc_simplify_to(op, tc_build(&b, TC_DYNAMIC_UPDATE_SLICE, whole, 2 + whole->rank,
+					   in));
+}
+
+bool tc_know_place(struct tc_ctx *c, struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_DYNAMIC_SLICE: return slice_known(c, op);
+	case TC_SCATTER: return put_known(c, op);
+	default: return false;
+	}
 }

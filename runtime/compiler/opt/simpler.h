@@ -13,8 +13,10 @@ bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op);
 bool tc_count_narrowly(struct tc_ctx *c, struct tc_op *op);
 /* rows.c: gathers and scatters of all elements of rows. op itself changes. */
 bool tc_take_rows(struct tc_ctx *c, struct tc_op *op);
-/* whole.c: quotients and remainders by powers of 2, known whole numbers that are added one after
- * the other, and questions about them. */
+/* Slices, and parts that are put, whose place is known: a slice, a dynamic_update_slice. */
+bool tc_know_place(struct tc_ctx *c, struct tc_op *op);
+/* whole.c: quotients and remainders by powers of 2, what is made of known whole numbers or adds
+ * them one after the other, and questions about them. */
 bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op);
 /* turns.c: elementwise work on transposed arrays that is transposed back; results of such work that
  * are joined, transposed and returned; two arrays padded between their elements that are put

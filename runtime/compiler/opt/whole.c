@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Quotients and remainders of whole numbers by powers of 2, which are shifts and the lower bits,
- * numbers that are added one after the other, and what is asked of numbers that are known: a part
- * of the pass simplify. Frameworks round down, as Python does, by quotients and remainders that
- * round to 0 and questions about signs.
+ * numbers that are added one after the other, and what is made or asked of numbers that are
+ * known: a part of the pass simplify. Frameworks round down, as Python does, by quotients and
+ * remainders that round to 0 and questions about signs.
  */
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
@@ -165,6 +165,29 @@ static bool round_down(struct tc_ctx *c, struct tc_op *op)
 	return false;
 }
 
+/* What is made of numbers that are known. Turns that were written one after the other count so. */
+static bool compute(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	int64_t x, y;
+
+	if (!tc_is_integer(t) || elem_bits(t->elem) % 8 || !tc_is_integer(tc_in(op, 0)->type) ||
+	    !known(tc_in(op, 0), &x))
+		return false;
+	if (op->op == TC_CONVERT)
+		return tc_simplify_to(op, all_of(c, op, t, x));
+	if (!known(tc_in(op, 1), &y))
+		return false;
+	/* Without signs, so that none overflows: the low bytes are the same. */
+	switch (op->op) {
+	case TC_ADD: x = (int64_t)((uint64_t)x + (uint64_t)y); break;
+	case TC_SUBTRACT: x = (int64_t)((uint64_t)x - (uint64_t)y); break;
+	case TC_MULTIPLY: x = (int64_t)((uint64_t)x * (uint64_t)y); break;
+	default: return false;
+	}
+	return tc_simplify_to(op, all_of(c, op, t, x));
+}
+
 /* Two numbers that are known are added up, or taken away, one after the other. An array that others
  * look at stays as it is: it would be no less to read. */
 static bool add_up(struct tc_ctx *c, struct tc_op *op)
@@ -200,8 +223,10 @@ static bool add_up(struct tc_ctx *c, struct tc_op *op)
 bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op)
 {
 	switch (op->op) {
+	case TC_CONVERT:
+	case TC_MULTIPLY: return compute(c, op);
 	case TC_ADD:
-	case TC_SUBTRACT: return add_up(c, op);
+	case TC_SUBTRACT: return compute(c, op) || add_up(c, op);
 	case TC_COMPARE: return compare(c, op);
 	case TC_SIGN: return sign(c, op);
 	case TC_DIVIDE:
