@@ -56,12 +56,29 @@ static bool is_dense(const struct sim_box *x, unsigned bytes)
 	return !x->n || (x->n == 1 && x->stride[0] == (int64_t)bytes);
 }
 
+/* The same of a tile whose columns are one dim, without the dims of a box. */
+static enum sim_tile_kind kind_of_rows(const struct sim_ref *ref, const struct sim_tile *tile)
+{
+	int64_t row = row_stride(ref, tile), bytes = elem_bytes(ref->elem);
+	int64_t n = tile->col_dim[0], col = n > 1 ? ref->stride[tile->rank - 1] : 0;
+
+	if (!col && !row)
+		return SIM_TILE_SPREAD;
+	if (!col && n > 1)
+		return row == bytes ? SIM_TILE_ROW : SIM_TILE_APART;
+	if (!col)
+		return row == bytes ? SIM_TILE_DENSE : SIM_TILE_ANY;
+	return col == bytes && (tile->rows == 1 || row == n * col) ? SIM_TILE_DENSE : SIM_TILE_ANY;
+}
+
 enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile)
 {
 	int64_t row = row_stride(ref, tile), bytes = elem_bytes(ref->elem);
 	struct sim_box cols = { 0 }, whole;
 	bool still;
 
+	if (tile->col_dims == 1)
+		return kind_of_rows(ref, tile);
 	add_cols(&cols, ref, tile);
 	still = !cols.n || (cols.n == 1 && !cols.stride[0]);
 	if (still && !row)
@@ -715,6 +732,11 @@ void sim_tile_out(const struct sim_ref *ref, uint8_t *first,
 	struct sim_box x = { 0 };
 
 	s.spread |= is_row && tile->rows == 1;
+	if (combine == ISA_STORE && !s.spread && !s.row &&
+	    sim_tile_kind(ref, tile) == SIM_TILE_DENSE) {
+		memcpy(to, value, (size_t)tile->rows * tile->cols * s.bytes);
+		return;
+	}
 	/* rows of a row value must not merge with what follows */
 	if (s.row) {
 		x.count[0] = tile->rows;
