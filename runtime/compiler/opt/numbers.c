@@ -6,7 +6,8 @@
  * A step of a differential equation, as people write it, makes an array of the few numbers that it
  * has worked out, works with that, and begins the next step by taking it apart. Each way is an
  * instruction or several; number by number all of it is one fusion, and so are several turns of a
- * loop of such steps (loop/unroll.c).
+ * loop of such steps (loop/unroll.c). So is the error of a step, which is a sum of them, or the
+ * largest one.
  */
 #include "hal/hw/isa.h"
 #include "runtime/compiler/opt/build.h"
@@ -28,7 +29,15 @@ static const struct tc_op *put_together(const struct tc_value *v)
 	       v->type->count == (int64_t)op->n_operands ? op : NULL;
 }
 
-/* Whether a slice of one element is taken of v, or of what is made of it element by element. */
+/* Whether all of v's elements, of one dim, are folded to a number. */
+static bool is_folded_by(const struct tc_value *v, const struct tc_op *user)
+{
+	return tc_simple_reduce(user) != TC_OP_COUNT && tc_in(user, 0) == v &&
+	       v->type->rank == 1 && !user->results[0].type->rank;
+}
+
+/* Whether a slice of one element is taken of v, or of what is made of it element by element; or
+ * whether either is folded to a number. */
 static bool is_taken_apart(const struct tc_value *v, unsigned deep, unsigned *looks)
 {
 	for (const struct tc_use *u = v->uses; u && *looks < MOST_LOOKS; u = u->next) {
@@ -36,7 +45,8 @@ static bool is_taken_apart(const struct tc_value *v, unsigned deep, unsigned *lo
 		const struct tc_value *next = NULL;
 
 		++*looks;
-		if (user->op == TC_SLICE && user->results[0].type->count == 1)
+		if ((user->op == TC_SLICE && user->results[0].type->count == 1) ||
+		    is_folded_by(v, user))
 			return true;
 		if (tc_has_trait(user, 'e') && tc_same_dims(user->results[0].type, v->type))
 			next = tc_out(user, 0);
@@ -69,6 +79,19 @@ static struct tc_value *number_of(const struct tc_build *b, struct tc_value *v, 
 	return tc_build_reshape(b, join ? v : tc_build_part(b, v, 0, k, 1), 0, NULL);
 }
 
+/* A reduction of numbers that are put together. */
+static bool fold_numbers(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *v = tc_in(op, 0), *sum = tc_in(op, 1);
+
+	if (!is_folded_by(v, op) || !put_together(v) || v->type->count > MOST_NUMBERS)
+		return false;
+	for (int64_t k = 0; k < v->type->count; k++)
+		sum = tc_build2(&b, tc_simple_reduce(op), sum, number_of(&b, v, k));
+	return tc_simplify_to(op, sum);
+}
+
 bool tc_take_apart(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_type *t = op->results[0].type, *one;
@@ -78,6 +101,8 @@ bool tc_take_apart(struct tc_ctx *c, struct tc_op *op)
 	bool is_together = false;
 	unsigned looks = 0;
 
+	if (op->op == TC_REDUCE)
+		return fold_numbers(c, op);
 	if (!tc_has_trait(op, 'e') || t->rank != 1 || t->count > MOST_NUMBERS ||
 	    op->n_operands > 3)
 		return false;

@@ -30,7 +30,8 @@ bool tc_put_together(struct tc_ctx *c, struct tc_op *op);
 bool tc_fold_first(struct tc_ctx *c, struct tc_op *op);
 /* carry.c: loops that carry what no turn changes, or the same twice. */
 bool tc_carry_less(struct tc_ctx *c, struct tc_op *op);
-/* numbers.c: elementwise work on a few numbers that are put together and taken apart again. */
+/* numbers.c: elementwise work on a few numbers that are put together and taken apart again, or
+ * folded to one. */
 bool tc_take_apart(struct tc_ctx *c, struct tc_op *op);
 
 /* op's only result is `by` instead. True. */

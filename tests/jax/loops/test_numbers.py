@@ -77,3 +77,20 @@ def test_without_a_loop():
     agree(f, *np.float32([0.3, 0.9, 0.4]), numbers(3))
     agree(jax.vmap(f), *numbers((3, 5)), numbers((5, 3)))
     agree(jax.grad(lambda *a: f(*a)[0], (0, 3)), *np.float32([0.3, 0.9, 0.4]), numbers(3))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("fold", [jnp.sum, jnp.max, jnp.min, jnp.prod,
+                                  lambda e: jnp.any(e > 0.9), lambda e: jnp.all(e < 1.2),
+                                  lambda e: jnp.sum(e > 0.9), lambda e: jnp.argmin(e)])
+def test_numbers_that_are_folded_to_one(fold, size):
+    """The error of a step, by which the next one is chosen; y stays what it was where it is NaN."""
+    def step(s):
+        y, n = s
+        z = y + 0.01 * rates(y)
+        e = fold(jnp.abs(z - y) * 50).astype(jnp.float32)
+        return jnp.where(e < 1e3, z * (1 + e / 99), y), n + 1
+
+    for y in [numbers(size), np.full(size, np.nan, np.float32), -np.zeros(size, np.float32)]:
+        agree(lambda y: lax.while_loop(lambda s: s[1] < 5, step, (y, 0)), y)
+        agree(lambda y: fold(jnp.stack([y[i] * 2 for i in range(size)])), y)
