@@ -18,8 +18,10 @@
 
 #include "hal/sim/kernels/transpose.h"
 
-/* From so many on, rows are folded one by one. */
+/* From so many elements on, rows are folded one by one. */
 #define LONG_INNER 192
+/* Few rows, if the body is a pick, which takes a row at once. */
+#define PICK_INNER 4
 /* Elements of a segment. */
 #define SEGMENT 16
 /* Up to so many, groups are picked one by one. */
@@ -617,12 +619,18 @@ static void fold_in(const struct vec_job *job, struct folding *f,
 	f->any = true;
 }
 
+/* How long rows are, n of which are folded, for one by one to be as quick as all by pairs. */
+static unsigned long_inner(const struct vec_plan *p, size_t n)
+{
+	return p->reduce->pick && n < 2 * SEGMENT ? PICK_INNER : LONG_INNER;
+}
+
 /* Short rows, many of them: the first element of each, then the second one, and so on, so that
  * they are folded as if they were long ones of few. */
 static bool is_upright(const struct vec_plan *p, const struct sim_tile *tile)
 {
 	return p->cols_folded && !p->rows_folded && tile->col_dims == 1 &&
-	       tile->cols < 2 * SEGMENT && tile->rows >= LONG_INNER;
+	       tile->cols < 2 * SEGMENT && tile->rows >= long_inner(p, tile->cols);
 }
 
 /* A tile's columns, each as a row; of those that are the same in each row, one element. */
@@ -746,7 +754,7 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 	}
 	*(p->cols_folded ? &n : &inner) = tile->cols;
 	*(p->rows_folded ? &n : p->cols_folded ? &outer : &inner) *= tile->rows;
-	if (outer == 1 && inner >= LONG_INNER) {
+	if (outer == 1 && inner >= long_inner(p, n)) {
 		take_rows(job, tile, n, &v);
 		fold_rows(job, f, &v, n, inner, scratch);
 		return;
