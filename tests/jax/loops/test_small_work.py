@@ -140,3 +140,14 @@ def test_many_values_are_carried():
 
     for many in [1, 7, 8, 9, 23, 24, 25]:
         same(lambda *s: lax.fori_loop(0, 5, step, s), *integers(many, 2, 2))
+
+
+@pytest.mark.parametrize("first", [-3, 0, 4, 9])
+@pytest.mark.parametrize("n", [1, 5, 8, 13])
+def test_slices_past_either_end_are_moved_back(n, first):
+    def step(i, s):
+        a, out = s
+        x = lax.dynamic_slice(a, (i + first, 0), (3, 2))
+        return a + x.sum(0) & 63, out + x.T @ x
+
+    same(lambda *s: lax.fori_loop(0, n, step, s), integers(8, 2), integers(2, 2))
