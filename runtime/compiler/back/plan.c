@@ -74,6 +74,7 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 {
 	uint8_t sum = base->reg, known;
 	int64_t fixed = 0, x;
+	bool is_any_known = false;
 
 	for (unsigned d = 0; d < whole->rank; d++) {
 		const struct tc_value *start = tc_in(op, first + d);
@@ -84,6 +85,7 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 			continue;
 		if (start->type->elem != ELEM_U64 && tc_splat_element(start)) {
 			x = tc_attr_element(tc_attr(start->def, "value"), 0);
+			is_any_known = true;
 			fixed += (x < 0 ? 0 : x > most ? most : x) * base->stride[d];
 			continue;
 		}
@@ -109,7 +111,9 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 							      .ra = r, .rb = sum }, ISA_ALU);
 		sum = r;
 	}
-	if (!fixed)
+	/* Of 0, too: what an op leaves is noted of an instruction of its own, and an update may
+	 * have nothing to copy. */
+	if (!is_any_known)
 		return sum;
 	known = tc_reg(e);
 	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = known, .ra = sum,

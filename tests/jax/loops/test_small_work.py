@@ -151,3 +151,14 @@ def test_slices_past_either_end_are_moved_back(n, first):
         return a + x.sum(0) & 63, out + x.T @ x
 
     same(lambda *s: lax.fori_loop(0, n, step, s), integers(8, 2), integers(2, 2))
+
+
+@pytest.mark.parametrize("at", [-1, 0, 1, 5])
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_updates_at_known_places(size, at):
+    """Also of nothing, and of what lies there already."""
+    x = integers(3)
+    same(lambda x, y: lax.dynamic_update_slice(x, y, (jnp.int8(at),)), x, integers(size))
+    same(lambda x: lax.dynamic_update_slice(x, x[:size], (jnp.int8(at),)), x)
+    same(lambda x: lax.dynamic_update_slice(jnp.arange(3), x, (jnp.int8(at),)), integers(size))
+    same(lambda x: lax.dynamic_update_slice(x @ x, x[:size, 1:], (at, at)), integers(3, 3))
