@@ -145,12 +145,21 @@ static bool look_at(struct unroll *u)
 	return is_small || !u->work;
 }
 
+/* Whether asking if the loop goes on does something, which each turn is to do. */
+static bool is_asking_seen(const struct tc_op *loop)
+{
+	for (const struct tc_op *op = loop->regions[0].block->first; op; op = op->next)
+		if (tc_has_effect(op))
+			return true;
+	return false;
+}
+
 /* How many turns are to be one; 0: the loop stays as it is. */
 static int64_t turns_at_once(struct unroll *u)
 {
 	int64_t n;
 
-	if (u->loop->n_operands > MOST_CARRIED_BY_WORK || !look_at(u))
+	if (u->loop->n_operands > MOST_CARRIED_BY_WORK || is_asking_seen(u->loop) || !look_at(u))
 		return 0;
 	if (u->work)
 		n = MOST_WORK / (u->work + (u->values + u->views) / 8);
