@@ -452,8 +452,8 @@ check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 		$(PYTHON) tests/fold_skips.py
 
 # The suites that run programs, on a model that checks them (DEVICE.md). Of the JAX tests each with
-# a third of its cases: what a program reads and writes seldom depends on which. MODEL_CASES=1: all.
-MODEL_CASES ?= 3
+# a quarter of its cases: what a program reads and writes seldom depends on which. MODEL_CASES=1: all.
+MODEL_CASES ?= 4
 .PHONY: check-model
 check-model: $(filter $(addprefix $(OUT)/tests/,rt_% numerics_% pjrt_%),$(UNIT)) \
 		$(OUT)/tests/hal_device_test $(OUT)/tests/tc_link_test

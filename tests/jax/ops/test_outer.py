@@ -31,7 +31,7 @@ def arrays(dtype, *shapes):
 def test_outer_products(dtype, n):
     # Like NumPy's, sums of bytes are of wider ones, unless they are asked for.
     for rows in SIZES:
-        for cols in SIZES:
+        for cols in SIZES if dtype == np.float32 else [c for c in SIZES if c >= rows]:
             x, y, z = arrays(dtype, (n, rows), (n, cols), (5, n, rows))
             close(lambda x, y: (x[:, :, None] * y[:, None, :]).sum(0, dtype=x.dtype), x, y)
             close(lambda x, y: (x[:, None, :] * y[:, :, None]).sum(0, dtype=x.dtype), x, y)
