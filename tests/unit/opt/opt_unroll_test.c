@@ -68,6 +68,7 @@ static void expect(struct loop l, const char *what, unsigned in, unsigned before
 }
 
 #define ROWS "tensor<64xi32>"
+#define LONG_ROWS "tensor<2048xi32>"
 #define LEAVE_ROWS "%42 = add(%32, %3) : " ROWS "\n"
 #define STEP "%41 = multiply(%31, %13) : " S32 "\n"
 
@@ -101,13 +102,23 @@ static void longer_steps_are_fewer_at_once(void **state)
 	expect((struct loop){ 64, S32, ROWS, body }, "multiply(", 61, 0, true);
 }
 
-static void what_is_more_than_elementwise_work_stays(void **state)
+/* Up to a page. */
+static void little_of_other_work_is_eight_at_once(void **state)
 {
+	static const char *const rows[] = { ROWS, "tensor<1024xi32>", "tensor<1025xi32>" };
+	char body[400];
+
 	(void)state;
-	expect((struct loop){ 64, S32, ROWS, STEP
-		"%42 = reverse(%32) {dimensions = [0]} : " ROWS "\n" }, "multiply(", 1, 0, true);
-	expect((struct loop){ 4, S32, ROWS, STEP
-		"%42 = reverse(%32) {dimensions = [0]} : " ROWS "\n" }, "multiply(", 1, 0, true);
+	for (unsigned i = 0; i < 3; i++) {
+		bool is_long = i == 2;
+
+		snprintf(body, sizeof(body), "%%41 = multiply(%%31, %%13) : " S32 "\n"
+			 "%%42 = reverse(%%32) {dimensions = [0]} : %s\n", rows[i]);
+		expect((struct loop){ 64, S32, rows[i], body }, "reverse(", is_long ? 1 : 8, 0,
+		       true);
+		expect((struct loop){ 4, S32, rows[i], body }, "reverse(", is_long ? 1 : 0,
+		       is_long ? 0 : 4, is_long);
+	}
 }
 
 #define TAKE(at) "%51 = dynamic_slice(%3, " at ") {slice_sizes = [1]} : tensor<1xi32>\n" \
@@ -133,33 +144,33 @@ static void rows_are_taken_and_put_at_once(void **state)
 		"dynamic_slice(", 1, 0, true);
 }
 
-static void rows_that_may_be_clamped_or_looked_at_stay(void **state)
+static void rows_that_may_be_clamped_or_looked_at_go_one_by_one(void **state)
 {
 	(void)state;
 	/* the last turn's would be row 64 */
 	expect((struct loop){ 64, S32, ROWS, "%50 = add(%30, %12) : " S32 "\n"
-		TAKE("%50") LEAVE_ROWS }, "slice_sizes = [1]", 1, 0, true);
+		TAKE("%50") LEAVE_ROWS }, "slice_sizes = [1]", 8, 0, true);
 	expect((struct loop){ 64, S32, ROWS, "%50 = subtract(%30, %12) : " S32 "\n"
-		TAKE("%50") LEAVE_ROWS }, "slice_sizes = [1]", 1, 0, true);
+		TAKE("%50") LEAVE_ROWS }, "slice_sizes = [1]", 8, 0, true);
 	/* every second row */
 	expect((struct loop){ 32, S32, ROWS, "%50 = add(%30, %30) : " S32 "\n"
-		TAKE("%50") LEAVE_ROWS }, "slice_sizes = [1]", 1, 0, true);
+		TAKE("%50") LEAVE_ROWS }, "slice_sizes = [1]", 8, 0, true);
 	/* of what turns change */
 	expect((struct loop){ 64, S32, ROWS, "%51 = dynamic_slice(%32, %30) {slice_sizes = [1]} : "
 		"tensor<1xi32>\n%52 = reshape(%51) : " S32 "\n%41 = add(%31, %52) : " S32 "\n"
-		PUT("%30") }, "slice_sizes = [1]", 1, 0, true);
+		PUT("%30") }, "slice_sizes = [1]", 8, 0, true);
 	expect((struct loop){ 64, S32, ROWS, "%51 = dynamic_slice(%32, %30) {slice_sizes = [1]} : "
 		"tensor<1xi32>\n%52 = reshape(%51) : " S32 "\n%41 = add(%31, %52) : " S32 "\n"
-		LEAVE_ROWS }, "slice_sizes = [1]", 1, 0, true);
+		LEAVE_ROWS }, "slice_sizes = [1]", 8, 0, true);
 	/* read whole by the turn that puts one */
 	expect((struct loop){ 64, ROWS, ROWS, "%41 = multiply(%31, %32) : " ROWS "\n"
 		"%53 = reshape(%30) : tensor<1xi32>\n"
 		"%42 = dynamic_update_slice(%32, %53, %30) : " ROWS "\n" },
-		"multiply(", 1, 0, true);
+		"multiply(", 8, 0, true);
 	/* read after it was put */
 	expect((struct loop){ 64, S32, ROWS, STEP "%53 = reshape(%41) : tensor<1xi32>\n"
 		"%54 = dynamic_update_slice(%32, %53, %30) : " ROWS "\n"
-		"%42 = add(%54, %3) : " ROWS "\n" }, "multiply(", 1, 0, true);
+		"%42 = add(%54, %3) : " ROWS "\n" }, "multiply(", 8, 0, true);
 }
 
 static void long_rows_stay(void **state)
@@ -195,9 +206,10 @@ static void what_a_turn_gives_the_next_one_is_one_fusion(void **state)
 	assert_int_equal(count(out, "= tc.fusion("), 3);
 	free(out);
 	/* what a third op reads before the last of them is made is made before */
-	l.body = "%50 = multiply(%31, %32) : " ROWS "\n%41 = add(%50, %3) : " ROWS "\n"
-		"%51 = reverse(%41) {dimensions = [0]} : " ROWS "\n"
-		"%42 = subtract(%50, %51) : " ROWS "\n";
+	l.type = l.rows = LONG_ROWS;
+	l.body = "%50 = multiply(%31, %32) : " LONG_ROWS "\n%41 = add(%50, %3) : " LONG_ROWS "\n"
+		"%51 = reverse(%41) {dimensions = [0]} : " LONG_ROWS "\n"
+		"%42 = subtract(%50, %51) : " LONG_ROWS "\n";
 	out = after("fuse", &l);
 	assert_int_equal(count(out, "= tc.fusion("), 4);
 	free(out);
@@ -208,9 +220,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(turns_that_divide_are_eight_at_once),
 		cmocka_unit_test(longer_steps_are_fewer_at_once),
-		cmocka_unit_test(what_is_more_than_elementwise_work_stays),
+		cmocka_unit_test(little_of_other_work_is_eight_at_once),
 		cmocka_unit_test(rows_are_taken_and_put_at_once),
-		cmocka_unit_test(rows_that_may_be_clamped_or_looked_at_stay),
+		cmocka_unit_test(rows_that_may_be_clamped_or_looked_at_go_one_by_one),
 		cmocka_unit_test(long_rows_stay),
 		cmocka_unit_test(what_a_turn_gives_the_next_one_is_one_fusion),
 	};

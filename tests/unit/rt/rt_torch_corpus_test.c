@@ -35,8 +35,9 @@ static const struct { const char *kind; double units; } bounds[] = {
 static const struct known { const char *begins; int result; double units, apart; } known[] = {
 	/* bfloat16: one unit of its own. */
 	{ "control__autocast_bf16", -1, 65536, 0 },
-	/* Gradients through softmax, of elements a thousand times smaller than the largest. */
-	{ "control__checkpoint_xla", -1, 2000, 0 },
+	/* Gradients through softmax, of elements a thousand times smaller than the largest: XLA's
+	 * CPU backend is 1,491 units off what it gives in f64, the device 994. */
+	{ "control__checkpoint_xla", -1, 2500, 0 },
 	/* The sum of squares of what was normalised is a constant, its gradients are noise. */
 	{ "attention__encoder_train", -1, 0, 4e-6 },
 	/* A sum of numbers of both signs near 0. */

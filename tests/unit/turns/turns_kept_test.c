@@ -271,7 +271,11 @@ static void panels_are_kept_and_give_the_same(void **state)
 				x % 4 == 1 ? ELEM_BF16 : ELEM_F32, x % 3 == 1,
 				HW_BIND_READ | (x % 2 ? HW_BIND_WRITE : 0), NOTHING, false, false };
 
-			assert_int_equal(run(&p, paths[i], 1 + x % 2), SIM_KEPT_READY);
+			/* little is multiplied where it lies */
+			bool is_little = p.elem == ELEM_F32 && p.m * p.n * p.k <= 1024;
+
+			assert_int_equal(run(&p, paths[i], 1 + x % 2),
+					 is_little ? -1 : SIM_KEPT_READY);
 		}
 }
 
