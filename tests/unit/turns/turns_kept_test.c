@@ -313,6 +313,10 @@ static void what_is_not_kept(void **state)
 	p = good;
 	p.m = 16;	/* b is read where it lies */
 	assert_int_equal(run(&p, NULL, 2), -1);
+	p = (struct product){ 32, 32, 1, ELEM_F32, false, HW_BIND_READ, NOTHING, false, false };
+	assert_int_equal(run(&p, NULL, 2), -1);	/* and so is little */
+	p.n = 33;
+	assert_int_equal(run(&p, NULL, 2), SIM_KEPT_READY);
 	p = good;
 	p.n = 2049;
 	p.k = 1024;
