@@ -107,15 +107,25 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 	return p;
 }
 
-void arena_free(struct arena *a)
+struct arena_mark arena_mark(const struct arena *a)
 {
-	struct arena_block *b = a->head, *next;
+	return (struct arena_mark){ .head = a->head, .next = a->next };
+}
 
-	for (; b; b = next) {
-		next = b->next;
+void arena_rewind(struct arena *a, struct arena_mark to)
+{
+	while (a->head != to.head) {
+		struct arena_block *b = a->head;
+
+		a->head = b->next;
+		a->total -= b->bytes;
 		free(b);
 	}
-	a->head = NULL;
-	a->next = a->end = NULL;
-	a->total = 0;
+	a->next = to.next;
+	a->end = to.head ? (char *)to.head + to.head->bytes : NULL;
+}
+
+void arena_free(struct arena *a)
+{
+	arena_rewind(a, (struct arena_mark){ .head = NULL });
 }

@@ -33,6 +33,10 @@ void *arena_copy(struct arena *a, const void *from, size_t n);
 char *arena_text(struct arena *a, const char *text, size_t n);
 char *arena_printf(struct arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Where the arena stands; and frees all that it has given since it stood there. */
+struct arena_mark { struct arena_block *head; char *next; };
+struct arena_mark arena_mark(const struct arena *a);
+void arena_rewind(struct arena *a, struct arena_mark to);
 /* Frees everything; the arena is empty and usable again. */
 void arena_free(struct arena *a);
 

@@ -39,6 +39,32 @@ void sim_calls_run(const struct sim_calls *calls, const struct sim_run *run,
 		   const struct sim_tile *tile, const void *const *in, void *scratch,
 		   void *const *direct);
 
+/*
+ * The calls of a body on the only tile of its instruction, whose operands are used where they lie,
+ * and all that they need, side by side in memory: a program of thousands of small instructions
+ * reads that of each once a run, which takes longer than the calls where it is scattered.
+ */
+struct sim_flat {
+	int (*run)(struct sim_run *run, const void *plan);	/* sim_flat_run() */
+	uint64_t ops, read_bytes, write_bytes;	/* of a run, for its counts */
+	uint32_t n_calls;
+	uint16_t n_places, n_early, n_late;
+	uint8_t n_constants;
+	/* in the memory behind it */
+	struct flat_place *places;
+	struct flat_value *constants;
+	struct flat_call *calls;
+	struct flat_copy *copies;	/* [n_early] before the calls, [n_late] after them */
+};
+/* How an output of such an instruction comes about. */
+struct sim_flat_out { const struct sim_ref *ref; uint8_t value; bool direct; };
+/* in: n_in of the body, of which those of `copied` are copied to in_room[] before the first call,
+ * since an output may lie over them. points: of each operand, dense, or of 1 element that all
+ * share, if that is an input. NULL: the body does what needs more than a call, or no memory. */
+struct sim_flat *sim_body_flat(struct arena *arena, const struct sim_calls *calls,
+			       const struct sim_ref *in, uint32_t copied, const size_t *in_room,
+			       const struct sim_flat_out *out, unsigned n_out, uint64_t points);
+
 /* sim_body_prepare() in two steps: what the rules of isa.h say of each value, and
  * the plan, for which the body may have been rewritten to another space. */
 struct sim_body_facts {

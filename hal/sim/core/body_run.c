@@ -458,6 +458,194 @@ void sim_calls_run(const struct sim_calls *calls, const struct sim_run *run,
 	}
 }
 
+/* ---- a tile whose operands lie where they are used ---- */
+
+/* An operand. */
+struct flat_place {
+	union { int64_t offset; const struct sim_ref *ref; } at;	/* ref: with a register */
+	uint16_t binding;
+	bool is_dynamic;
+};
+
+struct flat_value { uint64_t bits[2]; };
+
+/* Arrays by number: the places, the constants, what is made in scratch. */
+struct flat_call {
+	sim_uop_fn *fn;
+	uint64_t imm;
+	uint32_t room, n;	/* room: of a result in scratch */
+	uint8_t to, arg[3], spread;
+	bool is_room;
+};
+
+struct flat_copy {
+	uint32_t bytes, room;
+	uint8_t to, from;
+	bool is_room;
+};
+
+#define FLAT_SLOTS 256u
+_Static_assert(ISA_MAX_VALUES + ISA_MAX_OUT <= FLAT_SLOTS, "slots are bytes");
+
+static inline void flat_copy(const struct flat_copy *c, void **slot, char *scratch)
+{
+	if (c->is_room)
+		slot[c->to] = scratch + c->room;
+	if (c->bytes == 4)
+		memcpy(slot[c->to], slot[c->from], 4);
+	else
+		memmove(slot[c->to], slot[c->from], c->bytes);
+}
+
+static int flat_run(struct sim_run *run, const void *plan)
+{
+	const struct sim_flat *f = plan;
+	char *scratch = sim_scratch(run, 0);
+	void *slot[FLAT_SLOTS], **next = slot;
+
+	for (const struct flat_place *p = f->places, *end = p + f->n_places; p < end; p++) {
+		*next = p->is_dynamic ? sim_at_dynamic(run, p->at.ref) :
+			run->base[p->binding] + p->at.offset;
+		if (!*next++)
+			return run->fault.status;
+	}
+	for (unsigned i = 0; i < f->n_constants; i++)
+		*next++ = &f->constants[i];
+	for (unsigned i = 0; i < f->n_early; i++)
+		flat_copy(&f->copies[i], slot, scratch);
+	for (const struct flat_call *c = f->calls, *end = c + f->n_calls; c < end; c++) {
+		if (c->is_room)
+			slot[c->to] = scratch + c->room;
+		c->fn(slot[c->to], slot[c->arg[0]], slot[c->arg[1]], slot[c->arg[2]], c->n,
+		      c->spread, c->imm);
+	}
+	for (unsigned i = f->n_early; i < f->n_early + f->n_late; i++)
+		flat_copy(&f->copies[i], slot, scratch);
+	run->vector_ops += f->ops;
+	run->read_bytes += f->read_bytes;
+	run->write_bytes += f->write_bytes;
+	return 0;
+}
+
+/* The slots of a body's values, as they are given out. */
+struct flat_slots { uint8_t of[ISA_MAX_VALUES]; unsigned n; };
+
+static void flat_operand(struct sim_flat *f, const struct sim_ref *ref, struct sim_ref **copies)
+{
+	struct flat_place *p = &f->places[f->n_places++];
+
+	p->binding = ref->binding;
+	p->is_dynamic = ref->reg;
+	if (ref->reg) {
+		**copies = *ref;
+		p->at.ref = (*copies)++;
+	} else {
+		p->at.offset = ref->offset;
+	}
+}
+
+static void flat_step(struct sim_flat *f, const struct sim_calls *calls, const struct call *c,
+		      const struct sim_flat_out *out, struct flat_slots *slots)
+{
+	struct flat_call *to = &f->calls[f->n_calls++];
+	bool in_place = c->out >= 0 && out[c->out].direct;
+
+	*to = (struct flat_call){ .fn = c->fn, .imm = c->imm, .room = c->room, .n = c->n,
+				  .spread = c->spread, .is_room = !in_place };
+	for (unsigned k = 0; k < 3; k++)
+		to->arg[k] = slots->of[c->arg[k]];
+	/* outputs come behind the inputs */
+	slots->of[c->value] = (uint8_t)(in_place ? calls->body->n_in + c->out : (int)slots->n++);
+	to->to = slots->of[c->value];
+}
+
+/* Whether the calls and stores are all that the body does. */
+static bool is_flat(const struct sim_calls *calls, const struct sim_flat_out *out, unsigned n_out,
+		    uint64_t points)
+{
+	for (unsigned i = 0; i < calls->n; i++)
+		if (calls->call[i].kind != CALL_ONE)
+			return false;
+	for (unsigned j = 0; j < n_out; j++)
+		if (points > 1 && calls->shape[out[j].value] != FULL)
+			return false;
+	return calls->is_lone &&
+	       2u * calls->body->n_in + calls->body->n_uop + n_out <= FLAT_SLOTS;
+}
+
+/* Room for all that a body may need; *refs for its dynamic operands. NULL: no memory. */
+static struct sim_flat *flat_alloc(struct arena *arena, const struct sim_calls *calls,
+				   const struct sim_ref *in, const struct sim_flat_out *out,
+				   unsigned n_out, struct sim_ref **refs)
+{
+	unsigned n_in = calls->body->n_in, n = calls->n, dynamic = 0;
+	struct sim_flat *f;
+
+	for (unsigned j = 0; j < n_in; j++)
+		dynamic += in[j].reg != 0;
+	for (unsigned j = 0; j < n_out; j++)
+		dynamic += out[j].ref->reg != 0;
+	f = arena_alloc(arena, sizeof(*f) + (n_in + n_out) * sizeof(*f->places) +
+			calls->n_constant * sizeof(*f->constants) + n * sizeof(*f->calls) +
+			dynamic * sizeof(**refs) + (n_in + n_out) * sizeof(*f->copies));
+	if (!f)
+		return NULL;
+	f->run = flat_run;
+	f->places = (void *)(f + 1);
+	f->constants = (void *)(f->places + n_in + n_out);
+	f->calls = (void *)(f->constants + calls->n_constant);
+	*refs = (void *)(f->calls + n);
+	f->copies = (void *)(*refs + dynamic);
+	return f;
+}
+
+struct sim_flat *sim_body_flat(struct arena *arena, const struct sim_calls *calls,
+			       const struct sim_ref *in, uint32_t copied, const size_t *in_room,
+			       const struct sim_flat_out *out, unsigned n_out, uint64_t points)
+{
+	const struct sim_body *b = calls->body;
+	struct flat_slots slots = { .n = b->n_in + n_out };
+	struct sim_ref *refs;
+	struct sim_flat *f;
+
+	if (!is_flat(calls, out, n_out, points))
+		return NULL;
+	f = flat_alloc(arena, calls, in, out, n_out, &refs);
+	if (!f)
+		return NULL;
+	for (unsigned j = 0; j < b->n_in; j++) {
+		slots.of[j] = (uint8_t)j;
+		flat_operand(f, &in[j], &refs);
+	}
+	for (unsigned j = 0; j < n_out; j++)
+		flat_operand(f, out[j].ref, &refs);
+	for (unsigned i = 0; i < calls->n_constant; i++) {
+		const struct step *s = &b->step[calls->constant[i] - b->n_in];
+
+		memcpy(f->constants[i].bits, s->constant, sizeof(s->constant));
+		slots.of[calls->constant[i]] = (uint8_t)slots.n++;
+	}
+	f->n_constants = (uint8_t)calls->n_constant;
+	for (unsigned j = 0; j < b->n_in; j++)
+		if (copied >> j & 1) {
+			f->copies[f->n_early++] = (struct flat_copy){
+				.bytes = (uint32_t)points * elem_bytes(in[j].elem),
+				.room = (uint32_t)in_room[j], .from = (uint8_t)j,
+				.to = (uint8_t)slots.n, .is_room = true };
+			slots.of[j] = (uint8_t)slots.n++;
+		}
+	for (unsigned i = 0; i < calls->n; i++)
+		flat_step(f, calls, &calls->call[i], out, &slots);
+	for (unsigned j = 0; j < n_out; j++)
+		if (slots.of[out[j].value] != b->n_in + j)
+			f->copies[f->n_early + f->n_late++] = (struct flat_copy){
+				.bytes = (uint32_t)points * elem_bytes(out[j].ref->elem),
+				.to = (uint8_t)(b->n_in + j), .from = slots.of[out[j].value] };
+	return f;
+}
+
+/* ---- any tile ---- */
+
 void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 		       const struct sim_tile *tile, void *scratch,
 		       void *const *direct)

@@ -51,6 +51,7 @@ struct sim_write { uint32_t insn; struct sim_span to; };
 /* One program being loaded. */
 struct sim_load {
 	struct arena *arena;	/* plans live here, freed with the program */
+	struct arena *small;	/* and here those of small instructions, side by side */
 	const struct sim_cpu *cpu;
 	const struct hw_program_binding *bindings;
 	unsigned n_bindings;

@@ -300,6 +300,101 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 	return sim_body_plan(load, &body, out, own, 0, facts, p->tiling.points, &p->body);
 }
 
+/* The same in little memory, if it has one tile and all lies where it is used; or NULL. */
+static const struct sim_flat *flatten(struct sim_load *load, const struct vec_plan *p)
+{
+	struct sim_flat_out out[ISA_MAX_OUT];
+	struct sim_flat *flat;
+
+	if (!p->lone || p->chain || p->combining || p->reads_peers)
+		return NULL;
+	for (unsigned j = 0; j < p->n_in; j++)
+		if (p->in_box[j] || (p->copied >> j & 1 && p->points > 1 &&
+				     sim_tile_kind(&p->in[j], p->lone) != SIM_TILE_DENSE))
+			return NULL;
+	for (unsigned j = 0; j < p->n_out; j++) {
+		out[j] = (struct sim_flat_out){ .ref = &p->out[j].ref, .value = p->out[j].value,
+						.direct = p->direct >> j & 1 };
+		if (p->points > 1 && sim_tile_kind(out[j].ref, p->lone) != SIM_TILE_DENSE)
+			return NULL;
+	}
+	flat = sim_body_flat(load->small, p->calls, p->in, p->copied, p->in_room, out, p->n_out,
+			     p->points);
+	if (!flat)
+		return NULL;
+	flat->ops = p->points * p->n_uop;
+	flat->read_bytes = p->read_bytes;
+	flat->write_bytes = p->write_bytes;
+	return flat;
+}
+
+/* ---- run ---- */
+
+/* Inputs [0, n) that lie in other chips' memory are not read any more. False: a fault was
+ * recorded. */
+static bool end_reads(struct sim_run *run, const struct vec_plan *p, unsigned n)
+{
+	bool is_whole = true;
+
+	for (unsigned j = 0; j < n; j++)
+		if (p->in[j].is_peer)
+			is_whole &= sim_reach_end(run, &p->in[j],
+						  p->points * elem_bytes(p->in[j].elem));
+	return is_whole;
+}
+
+static bool begin_reads(struct sim_run *run, const struct vec_plan *p)
+{
+	for (unsigned j = 0; j < p->n_in; j++)
+		if (p->in[j].is_peer && !sim_reach_begin(run, &p->in[j])) {
+			end_reads(run, p, j);
+			return false;
+		}
+	return true;
+}
+
+static int run_vec(struct sim_run *run, const void *plan)
+{
+	const struct vec_plan *p = plan;
+	struct vec_job job;
+
+	job.run = run;
+	job.plan = p;
+	for (unsigned j = 0; j < p->n_in; j++) {
+		job.in[j] = sim_at(run, &p->in[j]);
+		if (!job.in[j])
+			return run->fault.status;
+	}
+	for (unsigned k = 0; p->chain && k < p->chain->n; k++) {
+		job.link[k] = sim_at(run, &p->chain->link[k]);
+		if (!job.link[k])
+			return run->fault.status;
+	}
+	for (unsigned j = 0; j < p->n_out; j++) {
+		job.out[j] = sim_at(run, &p->out[j].ref);
+		if (!job.out[j])
+			return run->fault.status;
+	}
+	if (p->points && p->reads_peers && !begin_reads(run, p))
+		return run->fault.status;
+	run->vector_ops += p->points * p->n_uop;
+	run->read_bytes += p->read_bytes;
+	run->write_bytes += p->write_bytes;
+	if (!p->points)
+		run_empty(&job);
+	else if (p->combining)
+		vec_run_combine(&job);
+	else if (p->lone)
+		vec_run_lone(&job);
+	else
+		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, vec_run_tiles, &job);
+	if (p->points && p->reads_peers && !end_reads(run, p, p->n_in))
+		return run->fault.status;
+	return 0;
+}
+
+/* ---- the family ---- */
+
 static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 		       const void **plan)
 {
@@ -307,6 +402,9 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	const struct isa_operand *in, *out;
 	const struct isa_uop *uops;
 	const struct vec_shorter *shorter = NULL;
+	const struct arena_mark mark = arena_mark(load->arena);
+	const struct sim_flat *flat;
+	bool is_brief;
 	struct sim_body_facts facts;
 	struct vec_plan *p;
 	uint64_t cost;
@@ -323,6 +421,7 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	p = arena_alloc(load->arena, sizeof(*p));
 	if (!p)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	p->run = run_vec;
 	p->n_in = b->n_in;
 	p->n_out = b->n_out;
 	p->n_uop = b->n_uop;
@@ -372,7 +471,13 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	if (p->combining)
 		ret = vec_plan_combine(load, p);
 	sim_need_scratch(load, p->scratch);
-	if (p->ns < SIM_BRIEF_NS && !p->reads_peers)
+	is_brief = p->ns < SIM_BRIEF_NS && !p->reads_peers;
+	flat = ret ? NULL : flatten(load, p);
+	if (flat) {
+		arena_rewind(load->arena, mark);
+		*plan = flat;
+	}
+	if (is_brief)
 		load->brief = SIM_BRIEF;
 	return ret;
 }
@@ -386,71 +491,12 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 		prepare_vec(load, t, plan);
 }
 
-/* ---- run ---- */
-
-/* Inputs [0, n) that lie in other chips' memory are not read any more. False: a fault was
- * recorded. */
-static bool end_reads(struct sim_run *run, const struct vec_plan *p, unsigned n)
-{
-	bool is_whole = true;
-
-	for (unsigned j = 0; j < n; j++)
-		if (p->in[j].is_peer)
-			is_whole &= sim_reach_end(run, &p->in[j],
-						  p->points * elem_bytes(p->in[j].elem));
-	return is_whole;
-}
-
-static bool begin_reads(struct sim_run *run, const struct vec_plan *p)
-{
-	for (unsigned j = 0; j < p->n_in; j++)
-		if (p->in[j].is_peer && !sim_reach_begin(run, &p->in[j])) {
-			end_reads(run, p, j);
-			return false;
-		}
-	return true;
-}
-
+/* Plans begin with how they run. */
 static int run(struct sim_run *run, const void *plan)
 {
-	const struct vec_plan *p = plan;
-	struct vec_job job;
+	int (*const *how)(struct sim_run *, const void *) = plan;
 
-	if (p->is_reduce)
-		return vec_run_reduce(run, p);
-	job.run = run;
-	job.plan = p;
-	for (unsigned j = 0; j < p->n_in; j++) {
-		job.in[j] = sim_at(run, &p->in[j]);
-		if (!job.in[j])
-			return run->fault.status;
-	}
-	for (unsigned k = 0; p->chain && k < p->chain->n; k++) {
-		job.link[k] = sim_at(run, &p->chain->link[k]);
-		if (!job.link[k])
-			return run->fault.status;
-	}
-	for (unsigned j = 0; j < p->n_out; j++) {
-		job.out[j] = sim_at(run, &p->out[j].ref);
-		if (!job.out[j])
-			return run->fault.status;
-	}
-	if (p->points && p->reads_peers && !begin_reads(run, p))
-		return run->fault.status;
-	run->vector_ops += p->points * p->n_uop;
-	run->read_bytes += p->read_bytes;
-	run->write_bytes += p->write_bytes;
-	if (!p->points)
-		run_empty(&job);
-	else if (p->combining)
-		vec_run_combine(&job);
-	else if (p->lone)
-		vec_run_lone(&job);
-	else
-		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, vec_run_tiles, &job);
-	if (p->points && p->reads_peers && !end_reads(run, p, p->n_in))
-		return run->fault.status;
-	return 0;
+	return (*how)(run, plan);
 }
 
 const struct sim_family sim_family_tensor = { .prepare = prepare, .run = run };

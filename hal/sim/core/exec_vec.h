@@ -90,8 +90,9 @@ struct vec_chain {
 	struct sim_ref link[ISA_MAX_IN];	/* of tiles that lie like the input's */
 };
 
+/* Begins, as struct sim_flat does, with how it runs. */
 struct vec_plan {
-	bool is_reduce;
+	int (*run)(struct sim_run *run, const void *plan);
 	struct vec_space space;
 	struct vec_tiling tiling;
 	const struct sim_body *body;
@@ -181,7 +182,6 @@ void vec_run_combine(struct vec_job *job);
 /* exec_vec_reduce.c */
 int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 		       const void **plan);
-int vec_run_reduce(struct sim_run *run, const struct vec_plan *p);
 
 /* Room in scratch: returns the offset, 64-aligned and staggered. */
 static inline size_t vec_room(size_t *scratch, size_t bytes)

@@ -349,70 +349,6 @@ static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 	return sim_body_plan(load, &flat, out, uops, 0, facts, p->tiling.points, &p->body);
 }
 
-int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
-		       const void **plan)
-{
-	const struct isa_operand *in, *out;
-	const struct isa_uop *uops;
-	struct sim_body_facts facts;
-	struct reduce_plan *r;
-	struct vec_plan *p;
-	bool nothing, empty;
-	uint64_t kept = 1;
-	int ret;
-
-	ret = vec_parts(load, t, &in, &out, &uops);
-	if (!ret)
-		ret = check_reduce(load, t, in, out, uops);
-	if (!ret)
-		ret = sim_body_check(load, &t->body, in, out, uops, NULL, 0, &facts);
-	if (ret)
-		return ret;
-	p = arena_alloc(load->arena, sizeof(*p));
-	r = arena_alloc(load->arena, sizeof(*r));
-	if (!p || !r)
-		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
-	*plan = p;
-	p->is_reduce = true;
-	p->reduce = r;
-	p->n_in = t->body.n_in;
-	p->n_out = r->k = t->body.n_out;
-	p->n_uop = t->body.n_uop;
-	for (unsigned j = 0; j < r->k; j++) {
-		r->elem[j] = in[j].elem;
-		r->bytes[j] = (uint8_t)elem_bytes(in[j].elem);
-		r->turn[j] = sim_transpose(load->cpu->path, r->bytes[j]);
-	}
-	find_pick(load->cpu->path, t, out, uops, r);
-	ret = prepare_refs(load, t, in, out, p);
-	empty = is_empty(t, &nothing);
-	if (ret || nothing)
-		return ret;
-	ret = plan_space(load, t, out, uops, &facts, p);
-	if (ret)
-		return ret;
-	p->scratch = sim_body_scratch(p->body);
-	plan_rooms(p, r);
-	plan_items(load, p, r);
-	sim_need_scratch(load, p->scratch);
-	p->points = 1;
-	for (unsigned d = 0; d < p->space.rank; d++) {
-		p->points *= (uint64_t)p->space.dim[d];
-		kept *= p->space.reduced >> d & 1 ? 1 : (uint64_t)p->space.dim[d];
-	}
-	for (unsigned j = 0; j < r->k; j++)
-		p->read_bytes += p->points * r->bytes[j];
-	for (unsigned j = 0; j < r->k; j++)
-		p->write_bytes += kept * r->bytes[j];
-	p->ns = (uint64_t)((double)p->points * (1 + (double)vec_cost(load->cpu->path, uops,
-			   p->n_uop) / 512) + (double)p->read_bytes / 10 +
-		(double)p->tiling.n_tiles * 200);
-	/* nothing to fold: parts = 0 says that the initial values are all */
-	if (empty)
-		p->parts = 0;
-	return 0;
-}
-
 /* ---- run ---- */
 
 static struct values rooms(const struct reduce_plan *r, const size_t *room, char *scratch)
@@ -920,8 +856,9 @@ static void join(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	}
 }
 
-int vec_run_reduce(struct sim_run *run, const struct vec_plan *p)
+static int run(struct sim_run *run, const void *plan)
 {
+	const struct vec_plan *p = plan;
 	struct vec_job job = { .run = run, .plan = p };
 
 	for (unsigned j = 0; j < p->n_in; j++) {
@@ -944,5 +881,69 @@ int vec_run_reduce(struct sim_run *run, const struct vec_plan *p)
 	if (p->parts != 1)
 		sim_parallel(run, p->kept_tiles, 1,
 			     p->kept_tiles * (p->parts + 1) * (100 + p->acc_points), join, &job);
+	return 0;
+}
+
+int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
+		       const void **plan)
+{
+	const struct isa_operand *in, *out;
+	const struct isa_uop *uops;
+	struct sim_body_facts facts;
+	struct reduce_plan *r;
+	struct vec_plan *p;
+	bool nothing, empty;
+	uint64_t kept = 1;
+	int ret;
+
+	ret = vec_parts(load, t, &in, &out, &uops);
+	if (!ret)
+		ret = check_reduce(load, t, in, out, uops);
+	if (!ret)
+		ret = sim_body_check(load, &t->body, in, out, uops, NULL, 0, &facts);
+	if (ret)
+		return ret;
+	p = arena_alloc(load->arena, sizeof(*p));
+	r = arena_alloc(load->arena, sizeof(*r));
+	if (!p || !r)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	*plan = p;
+	p->run = run;
+	p->reduce = r;
+	p->n_in = t->body.n_in;
+	p->n_out = r->k = t->body.n_out;
+	p->n_uop = t->body.n_uop;
+	for (unsigned j = 0; j < r->k; j++) {
+		r->elem[j] = in[j].elem;
+		r->bytes[j] = (uint8_t)elem_bytes(in[j].elem);
+		r->turn[j] = sim_transpose(load->cpu->path, r->bytes[j]);
+	}
+	find_pick(load->cpu->path, t, out, uops, r);
+	ret = prepare_refs(load, t, in, out, p);
+	empty = is_empty(t, &nothing);
+	if (ret || nothing)
+		return ret;
+	ret = plan_space(load, t, out, uops, &facts, p);
+	if (ret)
+		return ret;
+	p->scratch = sim_body_scratch(p->body);
+	plan_rooms(p, r);
+	plan_items(load, p, r);
+	sim_need_scratch(load, p->scratch);
+	p->points = 1;
+	for (unsigned d = 0; d < p->space.rank; d++) {
+		p->points *= (uint64_t)p->space.dim[d];
+		kept *= p->space.reduced >> d & 1 ? 1 : (uint64_t)p->space.dim[d];
+	}
+	for (unsigned j = 0; j < r->k; j++)
+		p->read_bytes += p->points * r->bytes[j];
+	for (unsigned j = 0; j < r->k; j++)
+		p->write_bytes += kept * r->bytes[j];
+	p->ns = (uint64_t)((double)p->points * (1 + (double)vec_cost(load->cpu->path, uops,
+			   p->n_uop) / 512) + (double)p->read_bytes / 10 +
+		(double)p->tiling.n_tiles * 200);
+	/* nothing to fold: parts = 0 says that the initial values are all */
+	if (empty)
+		p->parts = 0;
 	return 0;
 }

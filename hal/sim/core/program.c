@@ -305,7 +305,7 @@ static struct sim_program *copy_in(const void *code, size_t bytes,
 	if (!p)
 		return NULL;
 	p->refs = 1;
-	p->arena.limit = MAX_PLANS;
+	p->arena.limit = p->small.limit = MAX_PLANS / 2;
 	p->code = malloc(bytes);
 	p->code_bytes = bytes;
 	p->bindings = arena_array(&p->arena, n, sizeof(*p->bindings));
@@ -337,6 +337,7 @@ int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
 	if (!p)
 		return HW_ST_NO_ROOM;
 	load.arena = &p->arena;
+	load.small = &p->small;
 	load.bindings = p->bindings;
 	status = load_code(&load, p, p->code, bytes);
 	free(load.writes);
@@ -351,7 +352,7 @@ int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
 	}
 	p->scratch = load.scratch;
 	p->shared = load.shared;
-	p->bytes = bytes + p->arena.total;
+	p->bytes = bytes + p->arena.total + p->small.total;
 	*out = p;
 	return 0;
 }
@@ -361,6 +362,7 @@ void sim_program_free(struct sim_program *p)
 	if (!p)
 		return;
 	arena_free(&p->arena);
+	arena_free(&p->small);
 	free(p->code);
 	free(p);
 }

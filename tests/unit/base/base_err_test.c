@@ -82,6 +82,34 @@ static void arena_zeroes_aligns_and_honours_its_limit(void **state)
 	assert_int_equal(a.total, 0);
 }
 
+static void arena_gives_back_what_came_after_a_mark(void **state)
+{
+	struct arena a = { 0 };
+	struct arena_mark empty = arena_mark(&a), mark;
+	char *kept, *first, *again;
+	size_t total;
+
+	(void)state;
+	kept = arena_text(&a, "kept", 4);
+	mark = arena_mark(&a);
+	total = a.total;
+	first = arena_alloc(&a, 100);
+	memset(first, 1, 100);
+	for (int i = 0; i < 10; i++)
+		assert_non_null(arena_alloc(&a, 100000));
+	arena_rewind(&a, mark);
+	assert_int_equal(a.total, total);
+	again = arena_alloc(&a, 100);
+	assert_ptr_equal(again, first);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(again[i], 0);
+	assert_string_equal(kept, "kept");
+	arena_rewind(&a, empty);
+	assert_int_equal(a.total, 0);
+	assert_non_null(arena_alloc(&a, 100));
+	arena_free(&a);
+}
+
 static void str_grows(void **state)
 {
 	struct str s = { 0 };
@@ -139,6 +167,7 @@ int main(void)
 		cmocka_unit_test(err_cuts_long_texts),
 		cmocka_unit_test(every_code_has_a_severity_and_a_next_step),
 		cmocka_unit_test(arena_zeroes_aligns_and_honours_its_limit),
+		cmocka_unit_test(arena_gives_back_what_came_after_a_mark),
 		cmocka_unit_test(str_grows),
 		cmocka_unit_test(elem_texts_parse_back),
 	};
