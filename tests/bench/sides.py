@@ -22,6 +22,7 @@ import numpy as np  # noqa: E402
 
 import results  # noqa: E402
 import rounds  # noqa: E402
+import why  # noqa: E402
 from results import show  # noqa: E402
 
 ROUNDS = 7
@@ -83,6 +84,7 @@ class Table:
         self.peer, self.rows = peer, []
         self.hop_program = None     # tests/bench/hop_bench.c, built
         self.wrong = []     # rows that are not timed, since their sides do not agree
+        self.looks = {}     # of rows below their target: seconds of a run, and a why.Look
 
     def agrees(self, name, got, want, exact=None):
         """Whether two sides' results are of one computation; else the row is left out. exact
@@ -140,6 +142,9 @@ class Table:
         before = self.hop()
         times = rounds.medians((ours, peer), ROUNDS, SECONDS)
         self.add(name, target, *times, peer_name, temps, max(before, self.hop()))
+        look = why.Look(ours) if self.rows[-1][6] else None
+        if look and look.ops:
+            self.looks[name] = times[0], look
 
     def both(self, name, target, f, *args, exact=None):
         """One jitted function on the device and on JAX's CPU backend, synchronous. exact: what

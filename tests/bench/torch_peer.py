@@ -22,6 +22,7 @@ from jax import lax
 
 import programs
 import results
+import why
 
 TABLE = sides.Table("PyTorch")
 TYPES = {"f32": np.float32, "bf16": jnp.bfloat16}
@@ -137,7 +138,8 @@ def write(path):
              "PyTorch's eager mode on the CPU.",
              "A ratio above 1 means that the device is faster; bold: below target. Results were "
              "compared before.", ""]
-    results.put(path, results.TORCH, lines + TABLE.short() + [""] + TABLE.lines())
+    results.put(path, results.TORCH, lines + TABLE.short() + [""] + TABLE.lines()
+                + why.lines(TABLE.looks, {}))
 
 
 if __name__ == "__main__":
