@@ -11,8 +11,6 @@
 
 enum {
 	MOST_ROTATED = 4,	/* rows of a matrix that Jacobi's rotations are for */
-	MOST_UNROLLED = 3,	/* and of one whose sweeps are no loop */
-	SWEEPS = 6, WIDE_SWEEPS = 7,	/* over all pairs, of single and double numbers */
 };
 
 /* A Hermitian matrix from one of its triangles. */
@@ -97,19 +95,13 @@ static void find(const struct tc_build *b, struct tc_value *a, struct tc_value *
 
 /* ---- few numbers ---- */
 
-/* A rotation by an angle of at most 45 degrees: its tangent and sine, and tan of half of it. */
-struct rotation {
-	struct tc_value *tangent, *sine, *half;
-};
-
-/* The one that makes the element `off` beside the diagonal's p and q zero. */
-static struct rotation find_rotation(const struct tc_build *b, struct tc_value *p,
-				     struct tc_value *q, struct tc_value *off)
+struct tc_rotation tc_linalg_rotation(const struct tc_build *b, struct tc_value *p,
+				      struct tc_value *q, struct tc_value *off)
 {
 	struct tc_value *zero = tc_build_number(b, off->type, 0);
-	struct tc_value *one = tc_build_number(b, off->type, 1), *theta, *t, *cosine;
+	struct tc_value *one = tc_build_number(b, off->type, 1), *theta, *t;
 	struct tc_value *none = tc_build_compare(b, TC_CMP_EQ, off, zero);
-	struct rotation r;
+	struct tc_rotation r;
 
 	theta = tc_build2(b, TC_SUBTRACT, q, p);
 	theta = tc_build2(b, TC_DIVIDE, theta, tc_build2(b, TC_ADD, off, off));
@@ -120,21 +112,21 @@ static struct rotation find_rotation(const struct tc_build *b, struct tc_value *
 			    tc_build1(b, TC_NEGATE, t), t);
 	t = tc_build_select(b, none, zero, t);
 	r.tangent = t;
-	cosine = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, t, t), one);
-	cosine = tc_build2(b, TC_DIVIDE, one, tc_build1(b, TC_SQRT, cosine));
-	r.sine = tc_build2(b, TC_MULTIPLY, t, cosine);
-	r.half = tc_build2(b, TC_DIVIDE, r.sine, tc_build2(b, TC_ADD, one, cosine));
+	r.cosine = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, t, t), one);
+	r.cosine = tc_build2(b, TC_DIVIDE, one, tc_build1(b, TC_SQRT, r.cosine));
+	r.sine = tc_build2(b, TC_MULTIPLY, t, r.cosine);
 	return r;
 }
 
-/* x - s (y + h x) and y + s (x - h y): so little is lost where the angle is small. */
-static void rotate(const struct tc_build *b, const struct rotation *r, struct tc_value **x,
-		   struct tc_value **y)
+/* x - s (y + h x) and y + s (x - h y), h the tangent of half the angle: so little is lost where
+ * that is small. */
+static void rotate(const struct tc_build *b, const struct tc_rotation *r, struct tc_value *half,
+		   struct tc_value **x, struct tc_value **y)
 {
 	struct tc_value *p, *q;
 
-	p = tc_build2(b, TC_ADD, *y, tc_build2(b, TC_MULTIPLY, r->half, *x));
-	q = tc_build2(b, TC_SUBTRACT, *x, tc_build2(b, TC_MULTIPLY, r->half, *y));
+	p = tc_build2(b, TC_ADD, *y, tc_build2(b, TC_MULTIPLY, half, *x));
+	q = tc_build2(b, TC_SUBTRACT, *x, tc_build2(b, TC_MULTIPLY, half, *y));
 	*x = tc_build2(b, TC_SUBTRACT, *x, tc_build2(b, TC_MULTIPLY, r->sine, p));
 	*y = tc_build2(b, TC_ADD, *y, tc_build2(b, TC_MULTIPLY, r->sine, q));
 }
@@ -144,63 +136,45 @@ static void rotate(const struct tc_build *b, const struct rotation *r, struct tc
 static void annihilate(const struct tc_build *b, struct tc_cells *a, int64_t p, int64_t q,
 		       struct tc_cells *rows)
 {
-	struct tc_value **off = &a->at[p][q], *less;
-	struct rotation r = find_rotation(b, a->at[p][p], a->at[q][q], *off);
+	struct tc_value **off = &a->at[p][q], *less, *half;
+	struct tc_rotation r = tc_linalg_rotation(b, a->at[p][p], a->at[q][q], *off);
 
+	half = tc_build2(b, TC_ADD, tc_build_number(b, r.sine->type, 1), r.cosine);
+	half = tc_build2(b, TC_DIVIDE, r.sine, half);
 	less = tc_build2(b, TC_MULTIPLY, r.tangent, *off);
 	a->at[p][p] = tc_build2(b, TC_SUBTRACT, a->at[p][p], less);
 	a->at[q][q] = tc_build2(b, TC_ADD, a->at[q][q], less);
 	*off = tc_build_number(b, less->type, 0);
 	for (int64_t i = 0; i < a->rows; i++) {
 		if (i != p && i != q)
-			rotate(b, &r, i < p ? &a->at[i][p] : &a->at[p][i],
+			rotate(b, &r, half, i < p ? &a->at[i][p] : &a->at[p][i],
 			       i < q ? &a->at[i][q] : &a->at[q][i]);
-		rotate(b, &r, &rows->at[p][i], &rows->at[q][i]);
+		rotate(b, &r, half, &rows->at[p][i], &rows->at[q][i]);
 	}
 }
 
-/* A rotation of each pair. */
-static void sweep_cells(const struct tc_build *b, struct tc_cells *a, struct tc_cells *rows)
+int tc_linalg_sweeps(const struct tc_type *t)
 {
-	for (int64_t p = 0; p < a->rows; p++)
-		for (int64_t q = p + 1; q < a->rows; q++)
-			annihilate(b, a, p, q, rows);
+	const int n = (int)t->dim[2];
+
+	return n <= 2 ? n - 1 : t->elem == ELEM_F32 ? n + 1 : n + 2;
 }
 
-/* A turn of a loop; state: the matrix, and rows of vectors. */
-static void sweep(const struct tc_build *b, struct tc_value *i, struct tc_value **state, void *arg)
-{
-	struct tc_cells a, rows;
-
-	(void)i;
-	(void)arg;
-	tc_linalg_to_cells(b, state[0], &a);
-	tc_linalg_to_cells(b, state[1], &rows);
-	sweep_cells(b, &a, &rows);
-	state[0] = tc_linalg_from_cells(b, &a);
-	state[1] = tc_linalg_from_cells(b, &rows);
-}
-
-/* As many sweeps as always are enough. */
 static void rotate_all(const struct tc_build *b, struct tc_value *x, struct tc_cells *a,
 		       struct tc_cells *rows)
 {
-	struct tc_loop loop = { .n = x->type->elem == ELEM_F32 ? SWEEPS : WIDE_SWEEPS,
-				.body = sweep };
-	struct tc_value *state[] = { x, tc_linalg_identity(b, x->type) };
-	int64_t n = x->type->dim[1];
+	const int64_t n = x->type->dim[1];
+	const int sweeps = tc_linalg_sweeps(x->type);
 
-	if (n > MOST_UNROLLED)
-		tc_build_loop(b, &loop, 2, state);
-	tc_linalg_to_cells(b, state[0], a);
-	tc_linalg_to_cells(b, state[1], rows);
-	if (n > MOST_UNROLLED)
-		return;
+	tc_linalg_to_cells(b, x, a);
+	*rows = *a;
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < n; j++)
 			rows->at[i][j] = tc_build_number(b, a->at[0][0]->type, i == j);
-	for (int64_t i = 0; i < (n == 2 ? 1 : loop.n); i++)
-		sweep_cells(b, a, rows);
+	for (int i = 0; i < sweeps; i++)
+		for (int64_t p = 0; p < n; p++)
+			for (int64_t q = p + 1; q < n; q++)
+				annihilate(b, a, p, q, rows);
 }
 
 /* The smaller value of rows i and k first. */

@@ -64,6 +64,22 @@ struct tc_cells {
 void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells);
 /* The matrices again; cells may have more than one column each, the same number of a row. */
 struct tc_value *tc_linalg_from_cells(const struct tc_build *b, const struct tc_cells *cells);
+/* Of x [m, n] with m >= n the first columns of Q in its QR, as unitary as x's type allows where
+ * squares of x's numbers are in range or 0; R stays in x. Columns that are orthogonal to those
+ * before them are Q's, but for their sizes and signs. qr.c */
+struct tc_cells tc_linalg_unitary_cells(const struct tc_build *b, struct tc_cells *x,
+					int64_t columns);
+
+/* A rotation by an angle of at most 45 degrees: its tangent, sine and cosine. eigh.c */
+struct tc_rotation {
+	struct tc_value *tangent, *sine, *cosine;
+};
+/* Jacobi's: it makes the element `off` beside a diagonal's p and q zero, real ones. They become
+ * p - tangent off and q + tangent off. */
+struct tc_rotation tc_linalg_rotation(const struct tc_build *b, struct tc_value *p,
+				      struct tc_value *q, struct tc_value *off);
+/* How often all pairs of a few columns are rotated: what always is enough. */
+int tc_linalg_sweeps(const struct tc_type *t);
 
 /*
  * The reflection I - tau v v^H whose adjoint makes a column's elements below the j-th zero; the

@@ -370,34 +370,42 @@ static struct tc_value *reflect_cells(const struct tc_build *b, struct tc_cells 
 	return tc_build_convert(b, find_tau(b, &m, alpha->type), elem);
 }
 
+static void reflect_all(const struct tc_build *b, struct tc_cells *x, struct tc_value **tau)
+{
+	const int64_t n = x->rows < x->columns ? x->rows : x->columns;
+	struct tc_value *less;
+
+	for (int64_t j = 0; j < n; j++) {
+		tau[j] = reflect_cells(b, x, j);
+		for (int64_t k = j + 1; k < x->columns; k++) {
+			struct tc_value *w = x->at[j][k];
+
+			for (int64_t i = j + 1; i < x->rows; i++)
+				w = add_across(b, w, x->at[i][j], x->at[i][k]);
+			w = tc_build2(b, TC_MULTIPLY, w, tc_build_conjugate(b, tau[j]));
+			x->at[j][k] = tc_build2(b, TC_SUBTRACT, x->at[j][k], w);
+			for (int64_t i = j + 1; i < x->rows; i++) {
+				less = tc_build2(b, TC_MULTIPLY, w, x->at[i][j]);
+				x->at[i][k] = tc_build2(b, TC_SUBTRACT, x->at[i][k], less);
+			}
+		}
+	}
+}
+
 static void factor_cells(const struct tc_build *b, struct tc_value **a, struct tc_value **taus)
 {
 	const int64_t batch = (*a)->type->dim[0];
-	struct tc_value *factor[TC_MOST_CELLS], *less;
+	struct tc_value *tau[TC_MOST_CELLS];
 	struct tc_cells x;
 	int64_t n;
 
 	tc_linalg_to_cells(b, *a, &x);
+	reflect_all(b, &x, tau);
 	n = x.rows < x.columns ? x.rows : x.columns;
-	for (int64_t j = 0; j < n; j++) {
-		struct tc_value *tau = reflect_cells(b, &x, j);
-
-		for (int64_t k = j + 1; k < x.columns; k++) {
-			struct tc_value *w = x.at[j][k];
-
-			for (int64_t i = j + 1; i < x.rows; i++)
-				w = add_across(b, w, x.at[i][j], x.at[i][k]);
-			w = tc_build2(b, TC_MULTIPLY, w, tc_build_conjugate(b, tau));
-			x.at[j][k] = tc_build2(b, TC_SUBTRACT, x.at[j][k], w);
-			for (int64_t i = j + 1; i < x.rows; i++) {
-				less = tc_build2(b, TC_MULTIPLY, w, x.at[i][j]);
-				x.at[i][k] = tc_build2(b, TC_SUBTRACT, x.at[i][k], less);
-			}
-		}
-		factor[j] = tc_build_reshape(b, tau, 2, (int64_t[]){ batch, 1 });
-	}
+	for (int64_t j = 0; j < n; j++)
+		tau[j] = tc_build_reshape(b, tau[j], 2, (int64_t[]){ batch, 1 });
 	*a = tc_linalg_from_cells(b, &x);
-	*taus = tc_build_join(b, (unsigned)n, factor, 1);
+	*taus = tc_build_join(b, (unsigned)n, tau, 1);
 }
 
 /* Reflection j of q, whose rows up to j have nothing but ones on the diagonal. */
@@ -425,27 +433,48 @@ static void unite_cells(const struct tc_build *b, const struct tc_cells *a, int6
 		q->at[i][j] = tc_build2(b, TC_MULTIPLY, a->at[i][j], minus);
 }
 
+/* The first columns of the product of n reflections in x. */
+static struct tc_cells unite_all(const struct tc_build *b, const struct tc_cells *x,
+				 struct tc_value *const *tau, int64_t n, int64_t columns)
+{
+	struct tc_cells q = { .rows = x->rows, .columns = columns };
+
+	for (int64_t i = 0; i < q.rows; i++)
+		for (int64_t j = 0; j < columns; j++)
+			q.at[i][j] = tc_build_number(b, x->at[0][0]->type, i == j);
+	for (int64_t j = n - 1; j >= 0; j--)
+		unite_cells(b, x, j, tau[j], &q);
+	return q;
+}
+
+struct tc_cells tc_linalg_unitary_cells(const struct tc_build *b, struct tc_cells *x,
+					int64_t columns)
+{
+	struct tc_value *tau[TC_MOST_CELLS];
+
+	reflect_all(b, x, tau);
+	return unite_all(b, x, tau, x->columns, columns);
+}
+
 /* The first columns of the product of the reflections in `a`, in double numbers as apply_all(). */
 static struct tc_value *unitary_cells(const struct tc_build *b, struct tc_value *a,
 				      struct tc_value *taus)
 {
 	const enum elem elem = (enum elem)a->type->elem, wide = wide_of(a->type);
 	const int64_t one[] = { a->type->dim[0], 1, 1 };
+	const int64_t n = taus->type->dim[1];
+	struct tc_value *tau[TC_MOST_CELLS];
 	struct tc_cells x, q;
-	struct tc_value *tau;
 
 	tc_linalg_to_cells(b, a, &x);
-	q = x;
-	for (int64_t i = 0; i < x.rows; i++) {
-		for (int64_t j = 0; j < x.columns; j++) {
+	for (int64_t i = 0; i < x.rows; i++)
+		for (int64_t j = 0; j < x.columns; j++)
 			x.at[i][j] = tc_build_convert(b, x.at[i][j], wide);
-			q.at[i][j] = tc_build_number(b, x.at[i][j]->type, i == j);
-		}
+	for (int64_t j = 0; j < n; j++) {
+		tau[j] = tc_build_reshape(b, tc_build_part(b, taus, 1, j, 1), 3, one);
+		tau[j] = tc_build_convert(b, tau[j], wide);
 	}
-	for (int64_t j = taus->type->dim[1] - 1; j >= 0; j--) {
-		tau = tc_build_reshape(b, tc_build_part(b, taus, 1, j, 1), 3, one);
-		unite_cells(b, &x, j, tc_build_convert(b, tau, wide), &q);
-	}
+	q = unite_all(b, &x, tau, n, x.columns);
 	for (int64_t i = 0; i < x.rows; i++)
 		for (int64_t j = 0; j < x.columns; j++)
 			q.at[i][j] = tc_build_convert(b, q.at[i][j], elem);

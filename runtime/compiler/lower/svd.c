@@ -2,12 +2,19 @@
 /*
  * Singular values and vectors. A = Q R, and R = X B Y^H, B bidiagonal (condense.c), whose values
  * and vectors come from those of its halves (divide.c). What of A stands between a left vector
- * and its right one is the value.
+ * and its right one is the value. Few real columns are rotated instead until they are orthogonal.
  */
 #include <math.h>
 #include <string.h>
 
 #include "runtime/compiler/lower/linalg.h"
+
+enum {
+	MOST_ROTATED = 4,	/* columns of a matrix that Jacobi's rotations are for */
+};
+
+/* The square of a shorter column of double numbers has lost digits; the matrix is near 1. */
+#define SHORTEST 1e-145
 
 struct svd {
 	struct tc_value *s;	/* [batch, n], descending */
@@ -91,6 +98,182 @@ static void turn_back(const struct tc_build *b, const struct tc_condensed *t, st
 	d->v = roll(b, tc_build_part(b, all[2][0], 0, batch, batch), d->u->type->dim[1] - 1);
 }
 
+/* ---- few columns ---- */
+
+/* Of a matrix whose columns are turned about each other until they are orthogonal. */
+static bool is_rotated(const struct tc_type *t)
+{
+	return t->dim[1] >= 2 && t->dim[1] <= TC_MOST_CELLS && t->dim[2] <= MOST_ROTATED &&
+	       (t->elem == ELEM_F32 || t->elem == ELEM_F64);
+}
+
+/* x . y of the first m rows of [rows, batch], as [1, batch]. */
+static struct tc_value *product_of(const struct tc_build *b, struct tc_value *x,
+				   struct tc_value *y, int64_t m)
+{
+	struct tc_value *sum = NULL;
+
+	for (int64_t i = 0; i < m; i++) {
+		struct tc_value *part = tc_build_part(b, x, 0, i, 1);
+
+		part = tc_build2(b, TC_MULTIPLY, part,
+				 y == x ? part : tc_build_part(b, y, 0, i, 1));
+		sum = sum ? tc_build2(b, TC_ADD, sum, part) : part;
+	}
+	return sum;
+}
+
+/* cosine x - sine y */
+static struct tc_value *mix(const struct tc_build *b, struct tc_value *cosine,
+			    struct tc_value *x, struct tc_value *sine, struct tc_value *y)
+{
+	static const int64_t as_is[] = { 0, 1 };
+
+	x = tc_build2(b, TC_MULTIPLY, tc_build_broadcast(b, cosine, x->type, as_is), x);
+	y = tc_build2(b, TC_MULTIPLY, tc_build_broadcast(b, sine, y->type, as_is), y);
+	return tc_build2(b, TC_SUBTRACT, x, y);
+}
+
+/*
+ * Turns columns x and y so that their first m rows are orthogonal, and x the longer one there:
+ * the smallest angle that makes them so, or that and a quarter of a turn. Sums are made anew each
+ * time, which is less than to hand them on.
+ */
+static void turn_pair(const struct tc_build *b, int64_t m, struct tc_value **x,
+		      struct tc_value **y)
+{
+	struct tc_value *p = product_of(b, *x, *x, m), *q = product_of(b, *y, *y, m), *less;
+	struct tc_value *off = product_of(b, *x, *y, m), *is_less, *cosine, *sine, *old = *x;
+	struct tc_rotation r = tc_linalg_rotation(b, p, q, off);
+
+	less = tc_build2(b, TC_MULTIPLY, r.tangent, off);
+	is_less = tc_build_compare(b, TC_CMP_LT, tc_build2(b, TC_SUBTRACT, p, less),
+				   tc_build2(b, TC_ADD, q, less));
+	cosine = tc_build_select(b, is_less, r.sine, r.cosine);
+	sine = tc_build_select(b, is_less, tc_build1(b, TC_NEGATE, r.cosine), r.sine);
+	*x = mix(b, cosine, old, sine, *y);
+	*y = mix(b, cosine, *y, tc_build1(b, TC_NEGATE, sine), old);
+}
+
+/* Columns of a [batch, m, n] as [m, batch], and below them those of an identity, which become the
+ * right vectors. */
+static void columns_of(const struct tc_build *b, struct tc_value *a, bool vectors,
+		       struct tc_value **column)
+{
+	static const int64_t mirror[] = { 2, 1, 0 };
+	const int64_t batch = a->type->dim[0], m = a->type->dim[1], n = a->type->dim[2];
+	const int64_t dim[] = { m, batch }, square[] = { n, batch };
+	const struct tc_type *t = tc_tensor(b->c, (enum elem)a->type->elem, 2, square);
+	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
+	struct tc_value *part[2], *is_on;
+
+	a = tc_build_transpose(b, a, mirror);
+	for (int64_t j = 0; j < n; j++) {
+		column[j] = tc_build_reshape(b, tc_build_part(b, a, 0, j, 1), 2, dim);
+		if (!vectors)
+			continue;
+		is_on = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, s32, 0),
+					 tc_build_number(b, s32, (double)j));
+		part[0] = column[j];
+		part[1] = tc_build_convert(b, is_on, (enum elem)t->elem);
+		column[j] = tc_build_join(b, 2, part, 0);
+	}
+}
+
+/* Of a [batch, m, n], longer ones first. */
+static void turn_all(const struct tc_build *b, struct tc_value *a, bool vectors,
+		     struct tc_value **column)
+{
+	const int64_t m = a->type->dim[1], n = a->type->dim[2];
+	const int sweeps = tc_linalg_sweeps(a->type);
+
+	columns_of(b, a, vectors, column);
+	for (int i = 0; i < sweeps; i++)
+		for (int64_t p = 0; p < n; p++)
+			for (int64_t q = p + 1; q < n; q++)
+				turn_pair(b, m, &column[p], &column[q]);
+}
+
+/*
+ * The left vectors, `columns` of them, of columns that are orthogonal, of these lengths: those of
+ * a QR, so that they are orthogonal also where a value is zero, with signs. Columns have a length
+ * of 1 there; one that is too short to be squared counts as zero.
+ */
+static struct tc_value *left_of(const struct tc_build *b, struct tc_cells *x,
+				struct tc_value *const *length, int64_t columns, enum elem elem)
+{
+	const struct tc_type *t = length[0]->type;
+	struct tc_value *zero = tc_build_number(b, t, 0), *one = tc_build_number(b, t, 1);
+	struct tc_value *by, *is_less, *minus, **to;
+	struct tc_cells q;
+
+	for (int64_t j = 0; j < x->columns; j++) {
+		by = tc_build_compare(b, TC_CMP_GT, length[j], tc_build_number(b, t, SHORTEST));
+		by = tc_build_select(b, by, tc_build2(b, TC_DIVIDE, one, length[j]), zero);
+		for (int64_t i = 0; i < x->rows; i++)
+			x->at[i][j] = tc_build2(b, TC_MULTIPLY, x->at[i][j], by);
+	}
+	q = tc_linalg_unitary_cells(b, x, columns);
+	for (int64_t j = 0; j < columns; j++) {
+		is_less = j < x->columns ? tc_build_compare(b, TC_CMP_LT, x->at[j][j], zero) : NULL;
+		for (int64_t i = 0; i < x->rows; i++) {
+			to = &q.at[i][j];
+			minus = tc_build1(b, TC_NEGATE, *to);
+			if (is_less)
+				*to = tc_build_select(b, is_less, minus, *to);
+			*to = tc_build_convert(b, *to, elem);
+		}
+	}
+	return tc_linalg_from_cells(b, &q);
+}
+
+/* The right vectors are below row m of the columns. */
+static struct tc_value *right_of(const struct tc_build *b, struct tc_value *const *column,
+				 int64_t m, int64_t n)
+{
+	static const int64_t mirror[] = { 2, 1, 0 };
+	const int64_t dim[] = { 1, n, column[0]->type->dim[1] };
+	struct tc_value *part[MOST_ROTATED];
+
+	for (int64_t j = 0; j < n; j++)
+		part[j] = tc_build_reshape(b, tc_build_part(b, column[j], 0, m, n), 3, dim);
+	return tc_build_transpose(b, tc_build_join(b, (unsigned)n, part, 0), mirror);
+}
+
+/*
+ * As solve(), with so many columns of left vectors. What is made of turned columns is made in
+ * double numbers, which have room for their squares, and vectors are as orthogonal as LAPACK's.
+ */
+static struct svd solve_columns(const struct tc_build *b, struct tc_value *a, bool vectors,
+				int64_t columns)
+{
+	const enum elem elem = (enum elem)a->type->elem;
+	const int64_t one[] = { a->type->dim[0], 1, 1 };
+	struct tc_value *column[MOST_ROTATED], *length[MOST_ROTATED], *s[MOST_ROTATED];
+	struct tc_cells x = { .rows = a->type->dim[1], .columns = a->type->dim[2] };
+	struct svd d = { NULL };
+
+	turn_all(b, a, vectors, column);
+	for (int64_t j = 0; j < x.columns; j++) {
+		struct tc_value *y = tc_build_convert(b, column[j], ELEM_F64);
+
+		length[j] = tc_build1(b, TC_SQRT, product_of(b, y, y, x.rows));
+		length[j] = tc_build_reshape(b, length[j], 3, one);
+		for (int64_t i = 0; i < x.rows; i++)
+			x.at[i][j] = tc_build_reshape(b, tc_build_part(b, y, 0, i, 1), 3, one);
+		s[j] = tc_build_convert(b, length[j], elem);
+		if (j)
+			s[j] = tc_build2(b, TC_MINIMUM, s[j], s[j - 1]);
+	}
+	d.s = tc_build_reshape(b, tc_build_join(b, (unsigned)x.columns, s, 1), 2,
+			       (int64_t[]){ one[0], x.columns });
+	if (!vectors)
+		return d;
+	d.u = left_of(b, &x, length, columns, elem);
+	d.v = right_of(b, column, x.rows, x.columns);
+	return d;
+}
+
 /* Of a square matrix. */
 static struct svd solve_square(const struct tc_build *b, struct tc_value *a, bool vectors)
 {
@@ -100,6 +283,8 @@ static struct svd solve_square(const struct tc_build *b, struct tc_value *a, boo
 
 	if (a->type->dim[1] == 1)
 		return solve_numbers(b, a);
+	if (is_rotated(a->type))
+		return solve_columns(b, a, vectors, a->type->dim[1]);
 	t = tc_linalg_bidiagonal(b, a);
 	tc_linalg_divide_bidiagonal(b, t.d, t.e, &d.s, vectors ? &d.u : NULL, &d.v);
 	if (!vectors)
@@ -126,6 +311,8 @@ static struct svd solve(const struct tc_build *b, struct tc_value *a, bool vecto
 	struct tc_value *r = a, *taus = NULL;
 	struct svd d;
 
+	if (is_rotated(a->type))
+		return solve_columns(b, a, vectors, full ? m : n);
 	if (m > n) {
 		tc_linalg_qr(b, &a, &taus);
 		r = triangle_of(b, a);
