@@ -654,6 +654,22 @@ def test_triangular_systems_of_every_form(batch, n, k, dtype, device, cpu):
         assert error <= 16 * np.finfo(dtype).eps
 
 
+# From LEAST_TURNED of runtime/compiler/lower/linalg.c on, 512, they lie the other way.
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", [2, 4, 8])
+@pytest.mark.parametrize("function", [
+    jnp.linalg.cholesky, jax.lax.linalg.lu, jnp.linalg.qr, jnp.linalg.eigh, jnp.linalg.svd,
+    jnp.linalg.inv, lambda a: jnp.linalg.solve(a, a[..., :2])
+], ids=["cholesky", "lu", "qr", "eigh", "svd", "inv", "solve"])
+def test_many_small_matrices_are_done_as_few_are(function, n, dtype, device):
+    a = random(np.random.default_rng(n), 520, n, n, dtype=dtype)
+    a = (a @ adjoint(a) + np.eye(n)).astype(dtype)
+    many = run(function, device, a)
+    few = [run(function, device, part) for part in np.split(a, 2)]
+    for x, *parts in zip(many, *few):
+        np.testing.assert_array_equal(x, np.concatenate(parts))
+
+
 @pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("n", [1, 3, 6, 8, 65, 129, 300])
@@ -700,7 +716,7 @@ def lu_errors(a, where):
 # FEW of runtime/compiler/lower/lu.c is 16; batches larger than matrices go the other way.
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("shape", [(3, 5, 1), (3, 1, 5), (2, 17, 16), (2, 16, 17), (1, 70, 33),
-                                   (40, 4, 4), (3, 3, 8), (2, 6, 6),
+                                   (40, 4, 4), (3, 3, 8), (2, 6, 6), (3, 8, 8), (5, 9, 7),
                                    (2, 33, 70), (40, 5, 4), (40, 33, 33)],
                          ids=lambda s: "x".join(map(str, s)))
 def test_lu_of_every_shape(shape, dtype, device, cpu):

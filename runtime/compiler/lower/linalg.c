@@ -14,6 +14,7 @@
 enum {
 	FEW = 16,	/* columns or rows that a loop does one by one */
 	MANY = 16,	/* systems, which lanes may go along */
+	LEAST_TURNED = 512,	/* matrices, of which each number is moved to those of others */
 	MOST_UNKNOWNS = 32,	/* of a system whose lanes do, if it is solved without a loop */
 };
 
@@ -222,25 +223,44 @@ void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_
 	*rows = tc_build_rows(b, *rows, tc_out(sort, 1));
 }
 
+/* Of many matrices a cell is a run of memory: they are turned about, the batch last. */
 void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells)
 {
+	static const int64_t last[] = { 1, 2, 0 };
+	const int64_t one[] = { x->type->dim[0], 1, 1 };
+	const bool turned = one[0] >= LEAST_TURNED;
+
 	cells->rows = x->type->dim[1];
 	cells->columns = x->type->dim[2];
+	if (turned)
+		x = tc_build_transpose(b, x, last);
 	for (int64_t i = 0; i < cells->rows; i++) {
-		struct tc_value *row = tc_build_part(b, x, 1, i, 1);
+		struct tc_value *row = tc_build_part(b, x, !turned, i, 1), **cell;
 
-		for (int64_t j = 0; j < cells->columns; j++)
-			cells->at[i][j] = tc_build_part(b, row, 2, j, 1);
+		for (int64_t j = 0; j < cells->columns; j++) {
+			cell = &cells->at[i][j];
+			*cell = tc_build_part(b, row, 2u - turned, j, 1);
+			*cell = tc_build_reshape(b, *cell, 3, one);
+		}
 	}
 }
 
 struct tc_value *tc_linalg_from_cells(const struct tc_build *b, const struct tc_cells *cells)
 {
-	struct tc_value *row[TC_MOST_CELLS];
+	static const int64_t first[] = { 2, 0, 1 };
+	const struct tc_type *t = cells->at[0][0]->type;
+	const int64_t one[] = { 1, 1, t->dim[0] };
+	const bool turned = one[2] >= LEAST_TURNED && t->dim[2] == 1;
+	struct tc_value *row[TC_MOST_CELLS] = { NULL }, *cell[TC_MOST_CELLS] = { NULL }, *x;
 
-	for (int64_t i = 0; i < cells->rows; i++)
-		row[i] = tc_build_join(b, (unsigned)cells->columns, cells->at[i], 2);
-	return tc_build_join(b, (unsigned)cells->rows, row, 1);
+	for (int64_t i = 0; i < cells->rows; i++) {
+		for (int64_t j = 0; j < cells->columns; j++)
+			cell[j] = turned ? tc_build_reshape(b, cells->at[i][j], 3, one) :
+					   cells->at[i][j];
+		row[i] = tc_build_join(b, (unsigned)cells->columns, cell, 2 - turned);
+	}
+	x = tc_build_join(b, (unsigned)cells->rows, row, !turned);
+	return turned ? tc_build_transpose(b, x, first) : x;
 }
 
 /* Types that the sums of a factorisation are worth doing in. */

@@ -4,7 +4,7 @@
  * left: what is right of the first half is a triangular system and one product, and so nearly all
  * of the work (Toledo, 1997). The few are a loop with a few elementwise ops on the whole batch
  * inside. There the matrix is turned: a column is a run of memory, or lanes go along the batch.
- * A matrix of up to MOST_CELLS numbers has no loop.
+ * A matrix of up to TC_MOST_CELLS rows has no loop.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 
 enum {
 	FEW = 16,	/* columns that a loop does one by one */
-	MOST_CELLS = 36,	/* of a matrix that is done without a loop */
 };
 
 static const int64_t as_is[] = { 0, 1, 2 };
@@ -325,7 +324,7 @@ static struct lu factor(const struct tc_build *b, struct tc_value *a)
 	struct tc_value *top, *rest, *part[2], *column[2];
 	struct lu left, right;
 
-	if (m <= TC_MOST_CELLS && m * w <= MOST_CELLS)
+	if (m <= TC_MOST_CELLS)
 		return factor_cells(b, a);
 	if (w <= FEW)
 		return factor_few(b, a);
