@@ -626,10 +626,11 @@ def test_an_infinite_pivot_leaves_its_unknown_zero(batch, device, cpu):
 
 
 # FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three. From MANY systems on, 16,
-# lanes go along the batch if right sides are fewer. Up to 8 rows there is no loop.
+# lanes go along the batch if right sides are fewer. Up to 8 rows there is no loop, and none up to
+# MOST_WITHOUT_LOOPS, 128, of fewer systems.
 SYSTEMS = [(40, 4, 3), (40, 8, 9), (2, 8, 70), (2, 17, 3), (16, 17, 16)]
 OF_F32 = [(2, 15, 3), (2, 16, 3), (2, 32, 3), (2, 33, 3), (2, 3, 3), (2, 40, 3), (15, 5, 1),
-          (16, 5, 1), (16, 17, 15), (40, 1, 2), (70, 33, 3)]
+          (16, 5, 1), (16, 17, 15), (1, 128, 2), (1, 129, 2), (40, 1, 2), (70, 33, 3)]
 
 
 @pytest.mark.parametrize("batch,n,k,dtype", [(*s, t) for s in SYSTEMS for t in TYPES] +
@@ -672,7 +673,7 @@ def test_many_small_matrices_are_done_as_few_are(function, n, dtype, device):
 
 @pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("n", [1, 3, 6, 8, 65, 129, 300])
+@pytest.mark.parametrize("n", [1, 3, 6, 8, 9, 20, 32, 65, 129, 300])
 def test_residuals_of_systems(method, n, dtype, device, cpu):
     a = matrices(n, dtype, False)[1][0]
     eps = np.finfo(dtype).eps

@@ -3,7 +3,8 @@
  * Cholesky factors and triangular systems, cut in halves until FEW columns or rows are left:
  * what is between the halves is one product, and so nearly all of the work; the few are a
  * loop, with a few elementwise ops on the whole batch inside. Small matrices have no loop
- * (struct tc_cells). And what all factorisations share (linalg.h).
+ * (struct tc_cells), nor have those of a few dozen rows, whose last halves are such. And what all
+ * factorisations share (linalg.h).
  */
 #include <math.h>
 #include <string.h>
@@ -15,6 +16,8 @@ enum {
 	FEW = 16,	/* columns or rows that a loop does one by one */
 	MANY = 16,	/* systems, which lanes may go along */
 	LEAST_TURNED = 512,	/* matrices, of which each number is moved to those of others */
+	MOST_WITHOUT_LOOPS = 128,	/* rows of a system that is not of many */
+	MOST_FACTORED_SO = 32,	/* rows of a matrix that is not one of many */
 	MOST_UNKNOWNS = 32,	/* of a system whose lanes do, if it is solved without a loop */
 };
 
@@ -275,6 +278,12 @@ static int64_t half_of(int64_t n)
 	return (n / 2 + FEW - 1) / FEW * FEW;
 }
 
+/* The same of more than TC_MOST_CELLS. */
+static int64_t half_in_cells(int64_t n)
+{
+	return (n / 2 + TC_MOST_CELLS - 1) / TC_MOST_CELLS * TC_MOST_CELLS;
+}
+
 /* x with one element where t has many. */
 static struct tc_value *over(const struct tc_build *b, struct tc_value *x,
 			     const struct tc_type *t)
@@ -393,32 +402,12 @@ static struct tc_value *spoil(const struct tc_build *b, struct tc_value *l)
 	return tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, last, last), l, last);
 }
 
-/* The diagonal of a Hermitian matrix is real, whatever its imaginary parts hold. */
-void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
-{
-	struct tc_build b = tc_build_at(c, op);
-	const struct tc_type *t = tc_out(op, 0)->type;
-	bool lower = tc_attr_int(op, "lower", 0);
-	struct tc_value *a = tc_in(op, 0), *l;
-
-	if (t->count) {
-		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
-		if (!lower)
-			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
-		l = spoil(&b, factor_columns(&b, a));
-		if (!lower)
-			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
-		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
-				     (enum elem)t->elem);
-	}
-	tc_replace(op, a);
-}
-
 struct system {
 	struct tc_value *t;	/* [batch, n, n], zero outside its triangle; unit: and on its
 				 * diagonal, which is said to be 1, whatever lies there */
 	struct tc_value *rhs;	/* [batch, n, k] */
 	bool lower, unit;
+	bool is_small;		/* up to MOST_WITHOUT_LOOPS rows, also of what it is a part of */
 };
 
 /* Row i of X: (B[i] - T[i, :] X) / T[i, i]; rows to come are still zero. */
@@ -533,9 +522,20 @@ static struct tc_value *solve_cells(const struct tc_build *b, const struct syste
 	return tc_linalg_from_cells(b, &x);
 }
 
+/* Where a system is cut in halves; all of it: it is not. Of one that is not large, and not of many,
+ * no part is left to a loop. */
+static int64_t cut_of(const struct system *s)
+{
+	const int64_t n = s->t->type->dim[1];
+
+	if (s->is_small && !is_many(s))
+		return half_in_cells(n);
+	return n <= FEW ? n : half_of(n);
+}
+
 static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 {
-	int64_t n = s->t->type->dim[1], h = half_of(n), size[] = { h, n - h };
+	int64_t n = s->t->type->dim[1], h = cut_of(s), size[] = { h, n - h };
 	unsigned first = !s->lower, second = s->lower;
 	struct tc_value *x[2], *t[2][2], *rhs[2];
 	struct system half = *s;
@@ -543,9 +543,9 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 
 	if (is_in_cells(s))
 		return solve_cells(b, s);
-	if (n <= FEW && is_many(s))
+	if (h == n && is_many(s))
 		return solve_many(b, s);
-	if (n <= FEW) {
+	if (h == n) {
 		x[0] = tc_build_number(b, s->rhs->type, 0);
 		tc_build_loop(b, &loop, 1, x);
 		return x[0];
@@ -566,11 +566,64 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	return tc_build_join(b, 2, x, 1);
 }
 
+/* L of few matrices that are not large, also without a loop. */
+static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc_value *a)
+{
+	const int64_t n = a->type->dim[1], h = half_in_cells(n);
+	const int64_t corner[] = { a->type->dim[0], h, n - h };
+	struct system s = { .lower = true, .is_small = true };
+	struct tc_value *right, *part[2];
+
+	if (n <= TC_MOST_CELLS)
+		return factor_cells(b, a);
+	s.t = factor_without_loops(b, tc_build_part(b, tc_build_part(b, a, 1, 0, h), 2, 0, h));
+	right = tc_build_part(b, a, 1, h, n - h);
+	s.rhs = tc_linalg_adjoint(b, tc_build_part(b, right, 2, 0, h));
+	part[0] = s.t;
+	part[1] = tc_linalg_adjoint(b, solve(b, &s));
+	right = tc_build2(b, TC_SUBTRACT, tc_build_part(b, right, 2, h, n - h),
+			  times_adjoint(b, part[1], part[1]));
+	right = factor_without_loops(b, right);
+	part[0] = tc_build_join(b, 2, part, 1);
+	part[1] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 3, corner), 0);
+	part[1] = tc_build_join(b, 2, (struct tc_value *[]){ part[1], right }, 1);
+	return tc_build_join(b, 2, part, 2);
+}
+
+static struct tc_value *factor(const struct tc_build *b, struct tc_value *a)
+{
+	bool is_small = a->type->dim[1] <= MOST_FACTORED_SO && a->type->dim[0] < MANY;
+
+	return is_small ? factor_without_loops(b, a) : factor_columns(b, a);
+}
+
+/* The diagonal of a Hermitian matrix is real, whatever its imaginary parts hold. */
+void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *t = tc_out(op, 0)->type;
+	bool lower = tc_attr_int(op, "lower", 0);
+	struct tc_value *a = tc_in(op, 0), *l;
+
+	if (t->count) {
+		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
+		if (!lower)
+			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
+		l = spoil(&b, factor(&b, a));
+		if (!lower)
+			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
+		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
+				     (enum elem)t->elem);
+	}
+	tc_replace(op, a);
+}
+
 struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value *l,
-				       struct tc_value *rhs)
+				       struct tc_value *rhs, int64_t of)
 {
 	struct tc_value *zero = tc_build_number(b, l->type, 0);
-	struct system s = { .rhs = rhs, .lower = true, .unit = true };
+	struct system s = { .rhs = rhs, .lower = true, .unit = true,
+			    .is_small = of <= MOST_WITHOUT_LOOPS };
 
 	s.t = tc_build_select(b, tc_build_where(b, l->type, TC_CMP_GT), l, zero);
 	return solve(b, &s);
@@ -605,6 +658,7 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 		}
 		if (!left)
 			s.rhs = tc_build_turn(&b, s.rhs);
+		s.is_small = s.t->type->dim[1] <= MOST_WITHOUT_LOOPS;
 		x = solve(&b, &s);
 		if (!left)
 			x = tc_build_turn(&b, x);

@@ -47,9 +47,9 @@ double tc_linalg_unit(enum elem elem);
 /* keys [batch, n] in ascending order, and the rows of `rows` [batch, n, m] in theirs. */
 void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_value **rows);
 /* X of L X = B, where L has ones on its diagonal and, below it, what `l` [batch, n, n] has
- * there. */
+ * there; it is a part of a matrix of so many rows. */
 struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value *l,
-				       struct tc_value *rhs);
+				       struct tc_value *rhs, int64_t of);
 
 /*
  * A small matrix as its elements, one number of each matrix each. What is done with them is

@@ -295,7 +295,7 @@ static void apply_left(const struct tc_build *b, const struct lu *left, struct t
 	struct tc_value *l = tc_build_part(b, left->x, 1, 0, h), *below;
 
 	right = tc_build_rows(b, right, left->rows);
-	*top = tc_linalg_solve_below(b, l, tc_build_part(b, right, 1, 0, h));
+	*top = tc_linalg_solve_below(b, l, tc_build_part(b, right, 1, 0, h), m);
 	*rest = NULL;
 	if (m == h)
 		return;
