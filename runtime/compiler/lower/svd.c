@@ -13,9 +13,6 @@ enum {
 	MOST_ROTATED = 4,	/* columns of a matrix that Jacobi's rotations are for */
 };
 
-/* The square of a shorter column of double numbers has lost digits; the matrix is near 1. */
-#define SHORTEST 1e-145
-
 struct svd {
 	struct tc_value *s;	/* [batch, n], descending */
 	struct tc_value *u, *v;	/* as columns */
@@ -197,7 +194,7 @@ static void turn_all(const struct tc_build *b, struct tc_value *a, bool vectors,
 /*
  * The left vectors, `columns` of them, of columns that are orthogonal, of these lengths: those of
  * a QR, so that they are orthogonal also where a value is zero, with signs. Columns have a length
- * of 1 there; one that is too short to be squared counts as zero.
+ * near 1 there; one that is too short to be squared counts as zero.
  */
 static struct tc_value *left_of(const struct tc_build *b, struct tc_cells *x,
 				struct tc_value *const *length, int64_t columns, enum elem elem)
@@ -208,7 +205,7 @@ static struct tc_value *left_of(const struct tc_build *b, struct tc_cells *x,
 	struct tc_cells q;
 
 	for (int64_t j = 0; j < x->columns; j++) {
-		by = tc_build_compare(b, TC_CMP_GT, length[j], tc_build_number(b, t, SHORTEST));
+		by = tc_build_compare(b, TC_CMP_GT, length[j], zero);
 		by = tc_build_select(b, by, tc_build2(b, TC_DIVIDE, one, length[j]), zero);
 		for (int64_t i = 0; i < x->rows; i++)
 			x->at[i][j] = tc_build2(b, TC_MULTIPLY, x->at[i][j], by);
