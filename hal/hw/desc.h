@@ -35,8 +35,8 @@ enum {
 	HW_WAIT = 1u << 0,	/* begin when *wait_va >= wait_value */
 	HW_SIGNAL = 1u << 1,	/* at the end *signal_va = max(old, signal_value) */
 	HW_IRQ = 1u << 2,	/* raise the queue's vector after the completion */
-	HW_INLINE = 1u << 3,	/* a hint: little work and no loop; a model may run it
-				 * on the thread that rang the doorbell */
+	HW_INLINE = 1u << 3,	/* a hint: little work; a model may run it on the
+				 * thread that rang the doorbell */
 };
 
 /* A submission, 64 bytes. */

@@ -35,7 +35,7 @@
 #define SIM_FAULTS 64u		/* records kept; older ones are overwritten */
 #define SIM_CONTRACT 0x00010005u	/* the version of DEVICE.md that this is: 1.5 */
 #define SIM_MAX_PEERS 64u	/* windows that a run may have bound */
-#define SIM_INLINE_NS 20000	/* HW_FEATURE_INLINE_NS after a reset */
+#define SIM_INLINE_NS 60000	/* HW_FEATURE_INLINE_NS after a reset */
 
 /* Host memory that the IOMMU lets the device reach. Owned by sim_device.dma; the memory
  * is the host's and stays until sim_dma_unmap() returns. */

@@ -189,7 +189,8 @@ static void trace_rest(struct sim_run *run, const struct sim_insn *in)
 
 static inline bool wants_to_yield(const struct sim_core *core)
 {
-	return atomic_load_explicit(&core->yield, memory_order_relaxed);
+	return atomic_load_explicit(&core->yield, memory_order_relaxed) ||
+	       core->n_insns >= core->most_insns;
 }
 
 /* Whether nobody wants to know of each quick instruction, or to stop before the next. */
@@ -216,7 +217,7 @@ static inline bool is_quiet(const struct sim_run *run)
 		     memmove(to, from, (n)); \
 		     moved += (n); } while (0)
 #define GO_TO_TARGET do { in = insns + in->target; \
-			  if (!is_quiet(run)) goto out; \
+			  if (n >= most || !is_quiet(run)) goto out; \
 			  goto next; } while (0)
 
 /*
@@ -230,7 +231,7 @@ static unsigned run_quick(struct sim_run *run, const struct sim_insn *insns, uns
 	const struct sim_insn *in = insns + pc;
 	uint8_t *const *base = run->base;
 	int64_t *reg = run->reg;
-	uint64_t n = 0, moved = 0;
+	uint64_t n = 0, moved = 0, most = run->core->most_insns - run->core->n_insns;
 
 	for (;; in++) {
 		const struct isa_scalar *s;

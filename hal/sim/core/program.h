@@ -61,6 +61,7 @@ struct sim_program {
 	unsigned refs;		/* 1 when loaded: the program table's, and one a run */
 	uint16_t ctx;		/* the context that created it */
 	uint64_t last_ns;	/* how long its last run took; 0 before the first */
+	uint64_t last_insns;	/* and how many instructions it was, since it was parked last */
 
 	/* What loading found; constant. */
 	bool is_straight;	/* no backward branch, no call: it ends soon, or waits */
@@ -141,6 +142,7 @@ struct sim_core {
 	uint64_t hbm_bytes;
 	struct sim_tracer *tracer;	/* before each run; NULL: nobody wants to know */
 	uint64_t n_insns;	/* that the last run executed */
+	uint64_t most_insns;	/* before each run: after about so many, at a branch, it yields */
 	atomic_bool yield;	/* tells a run to let others have the core; without lock */
 	_Atomic(const struct sim_ref *) cut;	/* of run->reached: the first seen to be broken */
 	atomic_flag faulting;	/* taken by the first lane that faults: its record is kept */
@@ -186,7 +188,7 @@ void sim_begin_keeps(struct sim_run *run, const struct sim_program *p);
  * zeroed run's counters and fault. 0, or the status that run->fault tells. A run in which *stop
  * becomes true ends at its next instruction or tile with HW_ST_RESET. Between instructions
  * it lets other engines have core->turn. SIM_PARKED: it waits for run->sem; SIM_YIELDED: it
- * saw core->yield; the core is free for other programs.
+ * saw core->yield, or executed core->most_insns; the core is free for other programs.
  */
 int sim_core_run(struct sim_core *core, const struct sim_program *p,
 		 atomic_bool *stop, struct sim_run *run);

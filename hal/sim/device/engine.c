@@ -15,6 +15,10 @@
 
 #define INLINE_COPY_BYTES 65536u
 #define LENT_NS 200000	/* of a doorbell, to other engines; what they began is ended */
+/* Instructions of a program with a loop on a thread that is not the crew's: times those of its last
+ * run, and how many in any case. */
+#define LOAN_TIMES 4
+#define LOAN_LEAST 256
 
 /* ---- completions ---- */
 
@@ -188,6 +192,13 @@ static bool is_off(int status)
 	return status == SIM_PARKED || status == SIM_YIELDED;
 }
 
+/* The run has ended, which took ns before it was parked last. */
+static void note_run(struct sim_engine *e, struct sim_program *p, uint64_t ns)
+{
+	p->last_ns = ns + sim_engine_ran(e, clock_ns());
+	p->last_insns = e->core.n_insns;
+}
+
 /* Called with the lock, which it drops while the program runs. */
 static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f)
 {
@@ -204,6 +215,8 @@ static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault
 	run.fault = *f;
 	run.matrix_ops = run.vector_ops = run.read_bytes = run.write_bytes = 0;
 	p->refs++;
+	e->core.most_insns = e->is_lent && !p->is_straight ?
+		LOAN_LEAST + LOAN_TIMES * p->last_insns : UINT64_MAX;
 	pthread_mutex_unlock(&dev->lock);
 	status = sim_core_run(&e->core, p, &e->stop, &run);
 	pthread_mutex_lock(&dev->lock);
@@ -211,7 +224,7 @@ static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault
 	dev->total.n_execute++;
 	if (is_off(status) && is_off(status = park(e, p, &run, status)))
 		return status;
-	p->last_ns = sim_engine_ran(e, clock_ns());
+	note_run(e, p, 0);
 	release_program(p);
 	if (status) {
 		*f = run.fault;
@@ -279,13 +292,14 @@ static int resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 		release_program(p);
 		return status;
 	}
+	e->core.most_insns = UINT64_MAX;
 	pthread_mutex_unlock(&dev->lock);
 	status = sim_core_resume(&e->core, p, &e->stop, &k->run);
 	pthread_mutex_lock(&dev->lock);
 	count_run(dev, &k->run);
 	if (is_off(status))
 		return status;
-	p->last_ns = k->ns + sim_engine_ran(e, clock_ns());
+	note_run(e, p, k->ns);
 	release_program(p);
 	if (status)
 		*f = k->run.fault;
@@ -699,7 +713,10 @@ static bool is_small(struct sim_device *dev, struct sim_engine *e, const struct 
 	if (q->sqe.op != HW_EXECUTE)
 		return q->sqe.op != HW_COPY_2D;
 	p = q->is_parked ? q->parked->program : find_program(dev, q);
-	return p && p->is_straight && p->last_ns <= dev->inline_ns;
+	/* A loop that was parked had its turn. Members of one launch that wait for each other run
+	 * side by side on the crew. */
+	return p && p->last_ns <= dev->inline_ns / (p->is_joint ? 3 : 1) &&
+	       (p->is_straight || (p->last_ns && !q->is_parked));
 }
 
 /* A step. What it makes ready elsewhere is added to `ready`. */
