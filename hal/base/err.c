@@ -79,7 +79,9 @@ int err_sys_at(struct err *err, int sysno, const char *file, int line,
 		const char *why = strerror_r(sysno, text, sizeof(text));
 
 		used = strlen(err->msg);
-		snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", why);
+		snprintf(err->msg + used, sizeof(err->msg) - used, ": %s%s", why,
+			 sysno == EMFILE ? " in this process: ulimit -n says how many may be, "
+			 "and raises it" : "");
 	}
 	return code;
 }

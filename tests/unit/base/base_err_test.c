@@ -37,6 +37,10 @@ static void err_sys_maps_errno_and_says_it(void **state)
 	assert_int_equal(err_sys(&err, EACCES, "open x"), ERR_PERMISSION_DENIED);
 	assert_int_equal(err.sys, EACCES);
 	assert_non_null(strstr(err.msg, "Permission denied"));
+	assert_null(strstr(err.msg, "ulimit"));
+	/* the cure differs from that of other lacks */
+	assert_int_equal(err_sys(&err, EMFILE, "open x"), ERR_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(err.msg, "Too many open files in this process: ulimit -n"));
 }
 
 static void err_cuts_long_texts(void **state)
