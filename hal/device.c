@@ -273,6 +273,7 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 		free_device(dev);
 	} else {
 		e->open = dev;
+		hal_links_join(dev);
 		hal_server_join(dev);
 		*out = dev;
 	}

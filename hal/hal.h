@@ -202,6 +202,9 @@ bool hal_is_lent(struct hal_device *dev, const struct hal_lent *lent);
  * key, or no more. Blocks briefly. */
 int hal_borrow(struct hal_device *dev, const struct hal_lent *lent, const char *owner,
 	       uint64_t *va, struct err *err);
+/* The same name, for errors that come from there by way of a third device, also where dev never
+ * borrows of it. Nothing happens where it can't be a peer of dev. */
+void hal_name_lender(struct hal_device *dev, const struct hal_lent *lent, const char *owner);
 
 /* ---- memory ---- */
 

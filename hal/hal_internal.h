@@ -272,7 +272,7 @@ struct hal_device {
 	atomic_bool is_window_stale;	/* work that peers relied on failed: lend anew */
 	_Atomic uint64_t n_lent;	/* windows opened; written under hal.links */
 	struct hal_view views[HAL_CHIPS][HAL_VIEWS];	/* of other chips */
-	_Atomic(const char *) chips[HAL_CHIPS];	/* names of those it was linked with */
+	_Atomic(const char *) chips[HAL_CHIPS];	/* of those it may hear of: names */
 	char owners[HAL_CHIPS][HAL_OWNER];	/* such names, of other processes' */
 
 	uint64_t default_limit_ns;	/* watchdog of what names none; 0: none */
@@ -421,11 +421,13 @@ void hal_memory_close(struct hal_device *dev);
 
 /* ---- link.c ---- */
 
-/* What a device's driver calls a chip that it was linked with, or is; NULL: not known. */
+/* What a device's driver calls a chip that it may hear of, or is; NULL: not known. */
 const char *hal_chip_name(struct hal_device *dev, uint64_t chip);
 /* The device whose HBM is at an address that hal_peer_va gave through the kernel driver; NULL: it
  * gave no such. */
 const char *hal_peer_name(const struct hal_device *dev, uint64_t va);
+/* It and those of its fabric that are open here hear of each other's names. Under hal.lock. */
+void hal_links_join(struct hal_device *dev);
 /* A reset forgot windows and views. Under hal.links. */
 void hal_links_forget(struct hal_device *dev);
 

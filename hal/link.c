@@ -330,6 +330,23 @@ static int check_lent(const struct hal_device *dev, const struct hal_lent *lent,
 	return 0;
 }
 
+/* Under hal.links. The first name stays, since texts may be read at any time. */
+static const char *name_owner(struct hal_device *dev, unsigned chip, const char *owner)
+{
+	if (!dev->owners[chip][0])
+		snprintf(dev->owners[chip], sizeof(dev->owners[0]), "%s", owner);
+	return dev->owners[chip];
+}
+
+void hal_name_lender(struct hal_device *dev, const struct hal_lent *lent, const char *owner)
+{
+	if (check_lent(dev, lent, owner, NULL))
+		return;
+	pthread_mutex_lock(&dev->hal->links);
+	atomic_store(&dev->chips[lent->chip], name_owner(dev, lent->chip, owner));
+	pthread_mutex_unlock(&dev->hal->links);
+}
+
 int hal_borrow(struct hal_device *dev, const struct hal_lent *lent, const char *owner,
 	       uint64_t *va, struct err *err)
 {
@@ -340,15 +357,31 @@ int hal_borrow(struct hal_device *dev, const struct hal_lent *lent, const char *
 	if (code)
 		return code;
 	pthread_mutex_lock(&dev->hal->links);
-	/* The first one stays, since texts may be read at any time. */
-	if (!dev->owners[lent->chip][0])
-		snprintf(dev->owners[lent->chip], sizeof(dev->owners[0]), "%s", owner);
-	code = look_at(dev, lent, dev->owners[lent->chip], va, err);
+	code = look_at(dev, lent, name_owner(dev, lent->chip, owner), va, err);
 	pthread_mutex_unlock(&dev->hal->links);
 	if (!code)
 		return 0;
 	return err_add(err, "linking %s to %s, which may have ended", dev->entry->info.bus_id,
 		       owner);
+}
+
+static void name_chip(struct hal_device *dev, const struct hal_device *peer)
+{
+	if (peer->identity.chip < HAL_CHIPS)
+		atomic_store(&dev->chips[peer->identity.chip], peer->entry->info.bus_id);
+}
+
+void hal_links_join(struct hal_device *dev)
+{
+	for (unsigned i = 0; i < dev->hal->n_entries; i++) {
+		struct hal_device *peer = dev->hal->entries[i].open;
+
+		if (!peer || peer == dev || !dev->identity.fabric ||
+		    peer->identity.fabric != dev->identity.fabric)
+			continue;
+		name_chip(dev, peer);
+		name_chip(peer, dev);
+	}
 }
 
 void hal_links_forget(struct hal_device *dev)

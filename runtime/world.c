@@ -289,6 +289,16 @@ static int get_card(struct rt_world *w, unsigned process, struct card **out, str
 	return code;
 }
 
+/* A failure comes by way of others, from devices that these here never meet, too. */
+static void name_devices(const struct rt_world *w, const struct rt_client *c)
+{
+	for (unsigned i = 0; i < c->n_devices; i++)
+		for (unsigned d = 0; d < w->n_devices; d++)
+			if (w->devices[d].device.process != w->process)
+				hal_name_lender(c->devices[i].hal, &w->devices[d].lent,
+						w->devices[d].name);
+}
+
 static int meet_all(struct rt_world *w, struct rt_client *c, struct err *err)
 {
 	struct card *mine, *k;
@@ -310,6 +320,8 @@ static int meet_all(struct rt_world *w, struct rt_client *c, struct err *err)
 		free(k);
 	}
 	free(mine);
+	if (!code)
+		name_devices(w, c);
 	return code;
 }
 

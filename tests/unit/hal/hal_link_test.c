@@ -387,6 +387,30 @@ static void a_dead_device_fails_those_that_meet_it(void **state)
 	drop(&apart);
 }
 
+/* Chip 0 waits for chip 3, and that for chip 7. No test before this one joins 0 and 7. */
+static void a_failure_names_a_chip_that_was_never_met(void **state)
+{
+	struct group near, far;
+	struct err err;
+
+	(void)state;
+	make(&near, 2, 0, 3, 64);
+	make(&far, 2, 3, 4, 64);
+	if (launch(&far, 1, &err) || launch(&near, N, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(hal_device_inject(dev[7], HW_INJECT_FATAL, 0, &err), 0);
+	others_hear(&far, 1, "peer sim:7 failed");
+	expect(wait_for(&near, 0, &err), &err, ERR_UNAVAILABLE, "peer sim:7 failed");
+	assert_true(wait_for(&near, 1, &err));
+	assert_int_equal(hal_device_reset(dev[7], &err), 0);
+	clear_boxes(&near);
+	clear_boxes(&far);
+	meet(&near);
+	meet(&far);
+	drop(&near);
+	drop(&far);
+}
+
 static void a_queue_reset_fails_those_that_meet_it(void **state)
 {
 	struct group g, pair;
@@ -588,6 +612,7 @@ int main(void)
 		cmocka_unit_test(devices_know_their_places),
 		cmocka_unit_test(what_is_not_linked_is_refused_by_name),
 		cmocka_unit_test(copies_go_by_links),
+		cmocka_unit_test(a_failure_names_a_chip_that_was_never_met),
 		cmocka_unit_test(sums_have_the_same_bits_everywhere),
 		cmocka_unit_test(a_dead_device_fails_those_that_meet_it),
 		cmocka_unit_test(a_queue_reset_fails_those_that_meet_it),

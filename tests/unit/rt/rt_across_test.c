@@ -78,8 +78,9 @@ struct done {
 
 static unsigned number, n_processes;	/* of this process; of the job */
 /* Of processes 0 and 1: sums; sums in place. Alone on this device. Of those two: sums of replicas,
- * and those compiled apart. Sums of all. Of the first two, compiled for one process. */
-enum { HERE = 2, REPLICA, APART_REPLICA, ALL, FOR_ONE, N_GANGS };
+ * and those compiled apart. Sums of all. Of the first two, compiled for one process. Sums of the
+ * last two of three. */
+enum { HERE = 2, REPLICA, APART_REPLICA, ALL, FOR_ONE, LAST, N_GANGS };
 static struct rt_gang gangs[N_GANGS];
 static struct done list[MOST_LAUNCHES];
 static unsigned n_list;
@@ -321,6 +322,8 @@ static int join_job(struct err *err)
 		code = load_for_one(err);
 	if (!code)
 		code = load_one(ALL, make_program(n_processes, every, 0), err);
+	if (!code && n_processes == 3 && number)
+		code = load_one(LAST, make_program(2, every + 1, 0), err);
 	return code ? code : load_alone(err);
 }
 
@@ -335,12 +338,12 @@ static int leave_a_child(struct err *err)
 	return child < 0;
 }
 
-/* sum R, place R, alone R, all R: a launch, round R; bad: one that is refused; later R, now R: one
- * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
- * own in odd rounds; one R: of what was compiled for one process; retry R: sum R, as often as
- * it is refused; leave: launches no more; return: all left together, and are back; fork: leaves a
- * child, whose number it answers; reset, fatal: of its device; broken: returns when it knows that
- * another failed; wait, wait_alone: for all of them; again: loads anew. */
+/* sum R, place R, alone R, all R, last R: a launch, round R; bad: one that is refused; later R,
+ * now R: one whose argument comes by the second; rank R: of replicas, where process 1 has a
+ * program of its own in odd rounds; one R: of what was compiled for one process; retry R: sum R, as
+ * often as it is refused; leave: launches no more; return: all left together, and are back; fork:
+ * leaves a child, whose number it answers; reset, fatal: of its device; broken: returns when it
+ * knows that another failed; wait, wait_alone: for all of them; again: loads anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
 	if (!strcmp(what, "sum"))
@@ -351,6 +354,8 @@ static int act(const char *what, unsigned round, struct err *err)
 		return launch(HERE, round, ELEMENTS, err);
 	if (!strcmp(what, "all"))
 		return launch(ALL, round, ELEMENTS, err);
+	if (!strcmp(what, "last"))
+		return launch(LAST, round, ELEMENTS, err);
 	if (!strcmp(what, "reset"))
 		return hal_device_reset(client->devices[0].hal, err);
 	if (!strcmp(what, "fatal"))
@@ -886,6 +891,29 @@ static void those_that_are_left_meet_again(void **state)
 	both_do("wait");
 }
 
+/* It waits for one that waits for the one that is killed, which it has never met. */
+static void who_hears_of_a_failure_by_another_hears_whose_it_is(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	both_do("sum 0");
+	both_do("wait");
+	one_does(1, "last 1");
+	one_does(1, "sum 2");
+	one_does(0, "sum 2");
+	kill(process[2].pid, SIGKILL);
+	waitpid(process[2].pid, NULL, 0);
+	process[2].pid = 0;
+	tell(0, "wait");
+	a = hear(0);
+	if (!a.code || !strstr(a.err.msg, "of process 2"))
+		fail_msg("process 0: %d: %s", a.code, a.err.msg);
+	tell(1, "wait");
+	expect_error(1, "process 2");
+	run_again();
+}
+
 /* The store that the others joined by is process 0's. */
 static void the_first_process_ends_last(void **state)
 {
@@ -940,6 +968,9 @@ int main(void)
 		JOB(what_was_put_off_before_a_failure_never_begins),
 		cmocka_unit_test_setup_teardown(those_that_are_left_meet_again, start_job_of_three,
 						stop_job),
+		cmocka_unit_test_setup_teardown(
+			who_hears_of_a_failure_by_another_hears_whose_it_is, start_job_of_three,
+			stop_job),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
