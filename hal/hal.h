@@ -393,6 +393,8 @@ int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct 
 /* Before several queues are stopped whose programs meet: what fails here from now on because a
  * peer's queue was reset fails with ABORTED: `why`, as if this one had been. NULL: no more. */
 void hal_queue_set_reason(struct hal_queue *q, const char *why);
+/* The same for what has been submitted here until now, and for no more. */
+void hal_queue_blame(struct hal_queue *q, const char *why);
 
 /* ---- executables ---- */
 

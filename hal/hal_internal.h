@@ -216,6 +216,8 @@ struct hal_queue {
 	struct hal_across *across;	/* of what waits for other devices; under hal.across_lock */
 	struct hal_failures failures;
 	struct err reason;	/* why peers' queues are reset; code 0: unknown */
+	struct err blamed;	/* the same, for what was submitted up to n_blamed */
+	uint64_t n_blamed;
 	struct hal_notice *notices;	/* not due yet, ascending by value */
 	struct hal_notice *last_notice;
 };

@@ -200,9 +200,9 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 	struct err why, reset_err;
 
 	describe_fault(q, cqe, has_record ? &record : NULL, &q->slots[value % HAL_RING], &why);
-	if (cqe->status == HW_ST_PEER && has_record && q->reason.code &&
+	if (cqe->status == HW_ST_PEER && has_record &&
 	    (record.bytes == HW_ST_RESET || record.bytes == HW_ST_DROPPED))
-		why = q->reason;
+		why = q->reason.code ? q->reason : value <= q->n_blamed ? q->blamed : why;
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	fail_pending(q, value, q->submitted, &why);
 	hal_page_tell(q->dev, why.code, why.msg);
@@ -823,6 +823,14 @@ void hal_queue_set_reason(struct hal_queue *q, const char *why)
 	q->reason.code = 0;
 	if (why)
 		say_stopped(&q->reason, why);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void hal_queue_blame(struct hal_queue *q, const char *why)
+{
+	pthread_mutex_lock(&q->lock);
+	say_stopped(&q->blamed, why);
+	q->n_blamed = q->submitted;
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -60,10 +60,14 @@ static int get_ready(const struct rt_launch *l, unsigned n, struct rt_event **he
 /* Some were submitted, l[missing] was not: those would wait for it. */
 static void abandon(struct rt_launch *l, unsigned missing, const struct err *why)
 {
+	struct rt_client *c = l->x->client;
 	struct rt_meeting *g = l->meeting;
 
 	if (!g || !rt_meeting_abandon(g, l[missing].x->member))
 		return;
+	/* Earlier launches, also on devices that are not reset, may hear of the resets first. */
+	for (unsigned i = 0; i < c->n_devices; i++)
+		hal_queue_blame(c->devices[i].queue, why->msg);
 	for (unsigned i = 0; i < missing; i++)
 		hal_queue_reset(l[i].x->client->devices[l[i].x->device].queue, why->msg, NULL);
 }

@@ -445,26 +445,32 @@ static void a_queue_reset_fails_those_that_meet_it(void **state)
 }
 
 /* Member 4 knows why others' queues are reset, until it is told that this is over; of a device
- * that dies that is not the reason. */
+ * that dies that is not the reason. Member 6 is told of what it has at that moment. */
 static void who_knows_why_a_peer_is_reset_fails_for_that(void **state)
 {
 	struct hal_queue *knows = queue(4, HAL_QUEUE_COMPUTE);
+	struct hal_queue *told = queue(6, HAL_QUEUE_COMPUTE);
 	struct group g;
 	struct err err;
 
 	(void)state;
 	make(&g, 8, 0, 1, 800);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		hal_queue_set_reason(knows, i < 2 ? "the job has ended" : NULL);
+		if (i < 3)
+			hal_queue_blame(told, "of what was before");
 		if (launch(&g, 2, &err))
 			fail_msg("%s", err.msg);
+		if (i == 3)
+			hal_queue_blame(told, "its own");
 		if (i)
 			hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err);
 		else
 			assert_int_equal(hal_device_inject(dev[5], HW_INJECT_FATAL, 0, &err), 0);
 		expect(wait_for(&g, 4, &err), &err, i == 1 ? ERR_ABORTED : ERR_UNAVAILABLE,
 		       i == 1 ? "the queue was reset: the job has ended" : "peer sim:5 failed");
-		expect(wait_for(&g, 6, &err), &err, ERR_UNAVAILABLE, "peer sim:5 failed");
+		expect(wait_for(&g, 6, &err), &err, i == 3 ? ERR_ABORTED : ERR_UNAVAILABLE,
+		       i == 3 ? "the queue was reset: its own" : "peer sim:5 failed");
 		for (unsigned r = 0; r < 8; r++)
 			assert_true(r == 2 || wait_for(&g, r, &err));
 		if (!i)
