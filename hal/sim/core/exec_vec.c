@@ -306,7 +306,7 @@ static const struct sim_flat *flatten(struct sim_load *load, const struct vec_pl
 	struct sim_flat_out out[ISA_MAX_OUT];
 	struct sim_flat *flat;
 
-	if (!p->lone || p->chain || p->combining || p->reads_peers)
+	if (!p->lone || p->chain || p->combining || p->reads_peers || p->gathered & ~p->copied)
 		return NULL;
 	for (unsigned j = 0; j < p->n_in; j++)
 		if (p->in_box[j] || (p->copied >> j & 1 && p->points > 1 &&

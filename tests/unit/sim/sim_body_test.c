@@ -2,11 +2,14 @@
 /*
  * Bodies: every rule that sim_body_prepare() checks, broken one at a time; shapes of
  * values; tiles in and out of memory; random instructions, which may be refused but
- * touch nothing that is not theirs (run under MODE=asan); and outputs larger than caches.
+ * touch nothing that is not theirs (run under MODE=asan), nor do values that none stores; and
+ * outputs larger than caches.
  */
 #include "tests/unit/sim/sim_vec.h"
 
 #include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "hal/sim/kernels/transpose.h"
 
@@ -627,6 +630,44 @@ static void large_outputs_are_stored_whole(void **state)
 	vt_close(&vt);
 }
 
+/* One element a row, the last row's first; what is made of them is not stored. */
+static void values_that_none_stores_read_their_rows(void **state)
+{
+	enum { ROWS = 4, COLS = 8 };
+	const size_t page = (size_t)getpagesize();
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+	float x[ROWS * COLS], got[ROWS * COLS];
+	const struct vt_mem mem[] = { { x, sizeof(x) }, { pages + page - ROWS * 4, ROWS * 4 },
+				      { got, sizeof(got) } };
+	struct vt_insn in = { .head = { .insn = { .op = ISA_VEC },
+		.body = { .rank = 2, .row_rank = 1, .n_in = 2,
+			  .n_out = 1, .n_uop = 2, .dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+	for (unsigned i = 0; i < ROWS * COLS; i++)
+		x[i] = (float)i;
+	for (unsigned j = 0; j < 3; j++)
+		in.op[j] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint8_t)j,
+						 .stride = { COLS * 4, 4 } };
+	in.op[1].offset = (ROWS - 1) * 4;
+	in.op[1].stride[0] = -4;
+	in.op[1].stride[1] = 0;
+	in.op[2].value = 3;
+	in.uop[0] = vt_uop(UOP_ADD, ELEM_F32, 1, 1, 0);
+	in.uop[1] = vt_uop(UOP_ADD, ELEM_F32, 0, 0, 0);
+	assert_true(vt_open(&vt, "portable", 1));
+	assert_int_equal(vt_run(&vt, &in, mem, 3, &run), 0);
+	for (unsigned i = 0; i < ROWS * COLS; i++)
+		assert_true(got[i] == (float)(2 * i));
+	vt_close(&vt);
+	munmap(pages, 2 * page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -640,6 +681,7 @@ int main(void)
 		cmocka_unit_test(comparisons_select),
 		cmocka_unit_test(random_instructions_stay_inside),
 		cmocka_unit_test(large_outputs_are_stored_whole),
+		cmocka_unit_test(values_that_none_stores_read_their_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
