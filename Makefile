@@ -354,7 +354,7 @@ dist:
 	@ls $(BUILD)/tessera-$(VERSION).tar.xz
 
 check-install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
-	$(Q)MAKE="$(MAKE)" CC="$(CC)" LDFLAGS="$(ALL_LDFLAGS)" BUILD=$(BUILD) MODE=$(MODE) sh tests/install.sh
+	$(Q)MAKE="$(MAKE)" CC="$(CC)" LINK="$(ALL_LDFLAGS)" BUILD=$(BUILD) MODE=$(MODE) sh tests/install.sh
 
 # What a packager counts on: see the file. It builds the tree a second time.
 .PHONY: check-build

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs into a folder of its own and uses what is there as a stranger would: builds a
 # program with pkg-config, runs it, asks the tools. `make check-install` runs it; BUILD
-# and MODE say which build. Leaves nothing behind.
+# and MODE say which build, LINK what its programs are linked with. Leaves nothing behind.
 set -eu
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
@@ -19,7 +19,10 @@ fail() {
 	exit 1
 }
 
+touch "$top/now"
 make_it install
+[ -z "$(find "$BUILD/$MODE" -name '*.o' -newer "$top/now")" ] || fail "installing built anew"
+rm "$top/now"
 [ -z "$(find "$top" ! -type d ! -path "$prefix/*")" ] || fail "files outside the prefix"
 for file in bin/xla-smi bin/tessera-objdump bin/tessera-bringup lib/libtessera.so.0 \
 	lib/tessera/pjrt_plugin_tessera.so \
@@ -93,7 +96,7 @@ export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 grep -q "^prefix=$PREFIX\$" "$PKG_CONFIG_PATH/tessera.pc" || fail "the .pc file has another prefix"
 # The prefix as it will be is not there now: say where it is.
 flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs tessera)
-$CC -Wall -Wextra -Werror "$top/use.c" $LDFLAGS $flags -o "$top/use"
+$CC -Wall -Wextra -Werror "$top/use.c" $LINK $flags -o "$top/use"
 said=$(LD_LIBRARY_PATH="$prefix/lib" TESSERA_TELEMETRY_DIR="$top" "$top/use")
 [ "$said" = "hello from Tessera T1" ] || fail "the program says \"$said\""
 drm=$(pkg-config --cflags libdrm)
@@ -105,7 +108,7 @@ for header in $(cd "$prefix/include" && find . -name '*.h'); do
 	done
 done
 if command -v c++ >/dev/null; then
-	c++ -Wall -Werror -x c++ "$top/use.c" -x none $LDFLAGS $flags -o "$top/use-cc" ||
+	c++ -Wall -Werror -x c++ "$top/use.c" -x none $LINK $flags -o "$top/use-cc" ||
 		fail "the program does not build as C++"
 else
 	echo "install: no C++ compiler here, the headers are not tried with one"
