@@ -305,7 +305,7 @@ static struct sim_program *copy_in(const void *code, size_t bytes,
 	if (!p)
 		return NULL;
 	p->refs = 1;
-	p->arena.limit = p->small.limit = MAX_PLANS / 2;
+	p->arena.limit = p->small.limit = MAX_PLANS;
 	p->code = malloc(bytes);
 	p->code_bytes = bytes;
 	p->bindings = arena_array(&p->arena, n, sizeof(*p->bindings));
