@@ -65,23 +65,24 @@ import tier_jax
 import tier_udev
 import tier_vfio
 
+# The longest first: at the end none is left to run alone.
 TIERS = {
-    "T1": tier_vfio.tier_edu,
-    "T2": tier_vfio.tier_type1,
-    "T3": tier_vfio.tier_iommufd,
-    "T4": tier_udev.tier_udev,
-    "T5": tier_driver.tier_driver,
-    "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
-    "T5P": tier_driver.tier_scattered,
-    "T5B": tier_driver.tier_bounced,
-    "AER": tier_driver.tier_link_errors,
-    "AER-7.2": lambda m: tier_driver.tier_link_lost(m.of_line("7.2")),
-    "TENANTS": tier_driver.tier_tenants,
-    "ATTACK": tier_driver.tier_attack,
     "T6": tier_conformance.tier_conformance,
     "T7": tier_bare.tier_bare,
+    "T3": tier_vfio.tier_iommufd,
+    "T2": tier_vfio.tier_type1,
+    "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
+    "T5": tier_driver.tier_driver,
+    "TENANTS": tier_driver.tier_tenants,
+    "T5P": tier_driver.tier_scattered,
+    "ATTACK": tier_driver.tier_attack,
     "KILLS": tier_driver.tier_kills,
     "PEERS": lambda m: tier_driver.tier_peers(m.of_line("7.2")),
+    "AER": tier_driver.tier_link_errors,
+    "T4": tier_udev.tier_udev,
+    "AER-7.2": lambda m: tier_driver.tier_link_lost(m.of_line("7.2")),
+    "T5B": tier_driver.tier_bounced,
+    "T1": tier_vfio.tier_edu,
 }
 ON_REQUEST = {
     "KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
