@@ -331,7 +331,7 @@ int sim_core_init(struct sim_core *core, const struct sim_cpu *cpu, struct sim_p
 		  struct sim_watch *watch)
 {
 	*core = (struct sim_core){ .cpu = cpu, .pool = pool, .watch = watch,
-				   .n_lanes = cpu->lanes };
+				   .n_lanes = cpu->lanes, .most_insns = UINT64_MAX };
 	core->scratch = calloc(cpu->lanes, sizeof(*core->scratch));
 	core->base = calloc(ISA_MAX_BINDINGS, sizeof(*core->base));
 	core->bytes = calloc(ISA_MAX_BINDINGS, sizeof(*core->bytes));

@@ -142,7 +142,8 @@ struct sim_core {
 	uint64_t hbm_bytes;
 	struct sim_tracer *tracer;	/* before each run; NULL: nobody wants to know */
 	uint64_t n_insns;	/* that the last run executed */
-	uint64_t most_insns;	/* before each run: after about so many, at a branch, it yields */
+	uint64_t most_insns;	/* the owner's, before runs: after about so many, at a branch, they
+				 * yield; UINT64_MAX: they do not */
 	atomic_bool yield;	/* tells a run to let others have the core; without lock */
 	_Atomic(const struct sim_ref *) cut;	/* of run->reached: the first seen to be broken */
 	atomic_flag faulting;	/* taken by the first lane that faults: its record is kept */
