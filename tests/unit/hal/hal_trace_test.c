@@ -323,14 +323,15 @@ static void a_trace_may_end_within_a_run(void **state)
 	hal_exe_unload(exe);
 }
 
-/* The device gives numbers of programs away again. */
-static void programs_that_go_keep_their_names(void **state)
+/* Whether all programs that have gone are told by their names, of which the device gives the
+ * numbers away again. */
+static bool keep_their_names(unsigned n)
 {
+	bool is_right = true;
 	char name[16];
 
-	(void)state;
 	start();
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct hal_exe *exe;
 
 		snprintf(name, sizeof(name), "p%u", i);
@@ -339,13 +340,25 @@ static void programs_that_go_keep_their_names(void **state)
 		hal_exe_unload(exe);
 	}
 	stop();
-	assert_int_equal(trace->n_records, 120);
+	assert_int_equal(trace->n_records, 3 * n);
 	assert_int_equal(trace->records[2].program, trace->records[5].program);
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "p%u", i);
-		assert_true(is_word(&trace->records[3 * i], name, name, "here"));
-		assert_true(is_word(&trace->records[3 * i + 2], name, "", ""));
+		is_right &= is_word(&trace->records[3 * i], name, name, "here") &&
+			    is_word(&trace->records[3 * i + 2], name, "", "");
 	}
+	return is_right;
+}
+
+/* Which program had a number is told by clocks: other work of the host may hold a look at them up,
+ * but not each. */
+static void programs_that_go_keep_their_names(void **state)
+{
+	unsigned tries = 0;
+
+	(void)state;
+	while (!keep_their_names(40))
+		assert_true(++tries < 20);
 }
 
 static void a_trace_goes_on_after_a_reset(void **state)
