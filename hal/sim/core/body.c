@@ -553,7 +553,8 @@ static bool join_term(struct sim_body *b, enum sim_path path, struct arena *aren
 	return true;
 }
 
-/* Polynomials as elementary functions have them, by Horner's rule: a call for all terms. */
+/* Polynomials as elementary functions have them, by Horner's rule: a call for all terms. Those stay
+ * where plans of small instructions do, whose calls are copied from a body that does not. */
 static void join_terms(struct sim_body *b, enum sim_path path, struct arena *arena,
 		       const struct sim_body_facts *facts, const unsigned *uses)
 {
@@ -697,7 +698,7 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 	for (unsigned i = 0; i < b->n_uop; i++)
 		fill_step(b, load->cpu->path, &b->step[i], &uops[i],
 			  n_pre + b->n_in + i);
-	join_steps(b, load->cpu->path, load->arena, out, uops, facts);
+	join_steps(b, load->cpu->path, load->small, out, uops, facts);
 	find_direct(b, out);
 	p.b = b;
 	plan(&p, out);

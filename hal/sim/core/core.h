@@ -51,7 +51,8 @@ struct sim_write { uint32_t insn; struct sim_span to; };
 /* One program being loaded. */
 struct sim_load {
 	struct arena *arena;	/* plans live here, freed with the program */
-	struct arena *small;	/* and here those of small instructions, side by side */
+	struct arena *small;	/* and here those of small instructions, side by side, and all
+				 * that their calls point to */
 	const struct sim_cpu *cpu;
 	const struct hw_program_binding *bindings;
 	unsigned n_bindings;

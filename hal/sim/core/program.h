@@ -71,7 +71,7 @@ struct sim_program {
 	void *code;		/* a copy, of code_bytes: plans may point into it */
 	uint64_t code_bytes;
 	struct arena arena;	/* owns insns, bindings and plans, */
-	struct arena small;	/* but for some of small instructions */
+	struct arena small;	/* but for some of small instructions, and terms of bodies */
 	struct sim_insn *insns;	/* [n_insns], ascending by offset; behind them one of zeros */
 	unsigned n_insns;
 	struct hw_program_binding *bindings;	/* [n_bindings] */

@@ -45,7 +45,8 @@ static int prepare(struct fixture *f, const struct sim_body **b)
 {
 	const struct sim_body *none;
 
-	f->load = (struct sim_load){ .arena = &f->arena, .cpu = &cpu };
+	f->load = (struct sim_load){ .arena = &f->arena, .small = &f->arena,
+					.cpu = &cpu };
 	return sim_body_prepare(&f->load, &f->body, f->in, f->out, f->uop, f->pre, f->n_pre,
 				ISA_MAX_ROW, b ? b : &none);
 }
