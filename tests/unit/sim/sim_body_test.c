@@ -669,6 +669,50 @@ static void values_that_none_stores_read_their_rows(void **state)
 	munmap(pages, 2 * page);
 }
 
+/* One point of binding 0: x * 0.5 + c, TERMS times, where the plan of the instruction before is
+ * given back. */
+static void small_polynomials_keep_their_terms(void **state)
+{
+	enum { TERMS = 5, INSNS = 6 };
+	static const char *const paths[] = { "portable", "avx2", "avx512" };
+	static uint64_t code[INSNS * sizeof(struct vt_insn) / 8];
+	struct vt_insn in = { .head = { .insn = { .op = ISA_VEC }, .body = { .n_in = 1,
+		.n_out = 1, .n_uop = 1 + 3 * TERMS, .dim = { 1, 1, 1, 1, 1, 1, 1, 1 } } } };
+	const float half = 0.5f;
+	float x = 3, want = x;
+	size_t bytes = 0;
+
+	(void)state;
+	in.op[0] = in.op[1] = (struct isa_operand){ .elem = ELEM_F32 };
+	in.op[1].value = 1 + 3 * TERMS;
+	in.uop[0] = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_F32 };
+	memcpy(&in.uop[0].imm, &half, sizeof(half));
+	for (unsigned i = 0; i < INSNS; i++) {
+		for (unsigned k = 0, v = 2; k < TERMS; k++, v += 3) {
+			float c = (float)(i * TERMS + k);
+
+			in.uop[v - 1] = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_F32 };
+			memcpy(&in.uop[v - 1].imm, &c, sizeof(c));
+			in.uop[v] = vt_uop(UOP_MUL, ELEM_F32, k ? v - 1 : 0, 1, 0);
+			in.uop[v + 1] = vt_uop(UOP_ADD, ELEM_F32, v + 1, v, 0);
+			want = want * half + c;
+		}
+		bytes += vt_encode(&in, (char *)code + bytes);
+	}
+	for (unsigned p = 0; p < 3; p++) {
+		float at = x;
+		const struct vt_mem mem = { &at, sizeof(at) };
+		struct sim_run run;
+		struct vt vt;
+
+		if (!vt_open(&vt, paths[p], 1))
+			continue;
+		assert_int_equal(vt_run_code(&vt, code, bytes, &mem, 1, &run), 0);
+		assert_true(at == want);
+		vt_close(&vt);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -683,6 +727,7 @@ int main(void)
 		cmocka_unit_test(random_instructions_stay_inside),
 		cmocka_unit_test(large_outputs_are_stored_whole),
 		cmocka_unit_test(values_that_none_stores_read_their_rows),
+		cmocka_unit_test(small_polynomials_keep_their_terms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,29 +24,10 @@ static inline void in_put(struct in_code *c, const void *part, size_t n)
 static inline int in_run(struct vt *t, struct in_code *c, const struct vt_mem *mem,
 			 unsigned n_mem, struct sim_run *run)
 {
-	struct hw_program_binding bind[64] = { 0 };
-	struct sim_program *p;
-	atomic_bool stop = false;
-	uint64_t detail;
 	uint32_t bytes = (uint32_t)c->n;
-	int status;
 
 	memcpy(c->bytes + offsetof(struct isa_insn, bytes), &bytes, sizeof(bytes));
-	for (unsigned i = 0; i < n_mem; i++)
-		bind[i] = (struct hw_program_binding){ .bytes = mem[i].bytes,
-			.access = HW_BIND_READ | HW_BIND_WRITE };
-	status = sim_program_load(&t->sim->cpu, c->bytes, c->n, bind, n_mem, &p, &detail);
-	if (status)
-		return status;
-	for (unsigned i = 0; i < n_mem; i++) {
-		t->core.base[i] = mem[i].p;
-		t->core.bytes[i] = mem[i].bytes;
-	}
-	memset(run, 0, sizeof(*run));
-	status = sim_core_run(&t->core, p, &stop, run);
-	sim_program_free(p);
-	/* there is no halt: the program runs past its end, as it should here */
-	return status == HW_ST_PC ? 0 : status;
+	return vt_run_code(t, c->bytes, c->n, mem, n_mem, run);
 }
 
 /* Calls fn for each path that this CPU has. */

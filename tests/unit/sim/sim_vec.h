@@ -71,19 +71,16 @@ static inline size_t vt_encode(const struct vt_insn *in, void *room)
 	return bytes;
 }
 
-/* Loads and runs; 0 or a status. regs: NULL or values for r1.. (li before). */
-static inline int vt_run(struct vt *t, const struct vt_insn *in, const struct vt_mem *mem,
-			 unsigned n_mem, struct sim_run *run)
+/* Loads and runs code; 0 or a status. */
+static inline int vt_run_code(struct vt *t, const void *code, size_t bytes,
+			      const struct vt_mem *mem, unsigned n_mem, struct sim_run *run)
 {
 	struct hw_program_binding bind[64];
-	size_t bytes;
 	struct sim_program *p;
-	static _Thread_local uint64_t code[sizeof(struct vt_insn) / 8 + 16];
 	atomic_bool stop = false;
 	uint64_t detail;
 	int status;
 
-	bytes = vt_encode(in, code);
 	for (unsigned i = 0; i < n_mem; i++)
 		bind[i] = (struct hw_program_binding){ .bytes = mem[i].bytes,
 			.access = HW_BIND_READ | HW_BIND_WRITE };
@@ -99,6 +96,15 @@ static inline int vt_run(struct vt *t, const struct vt_insn *in, const struct vt
 	sim_program_free(p);
 	/* there is no halt: the program runs past its end, as it should here */
 	return status == HW_ST_PC ? 0 : status;
+}
+
+/* An instruction alone. */
+static inline int vt_run(struct vt *t, const struct vt_insn *in, const struct vt_mem *mem,
+			 unsigned n_mem, struct sim_run *run)
+{
+	static _Thread_local uint64_t code[sizeof(struct vt_insn) / 8 + 16];
+
+	return vt_run_code(t, code, vt_encode(in, code), mem, n_mem, run);
 }
 
 static inline uint32_t vt_random(uint64_t *seed)
