@@ -47,8 +47,9 @@
 #include "hal/transport.h"
 
 /* Programs estimated below may run on the caller, if the device has seen that they are quick. The
- * estimate knows no caches. */
+ * estimate knows no caches, and guesses how often loops turn. */
 #define HAL_INLINE_NS 200000u
+#define HAL_INLINE_LOOP_NS 50000u
 #define HAL_SPIN_NS 20000	/* a waiter polls so long before it sleeps */
 #define HAL_RING 1024u		/* descriptors of a queue, and of its completions */
 #define HAL_ARGS ((uint64_t)2 << 20)	/* bytes of bindings in flight, of a queue */

@@ -145,9 +145,8 @@ static int load(struct hal_device *dev, const void *image, size_t bytes, parse_f
 
 		snprintf(exe->name, sizeof(exe->name), "%s",
 			 image_string(exe->image, info->name));
-		/* The estimate guesses how often loops turn. */
 		if (info->cost_ns && info->cost_ns < (info->flags & IMAGE_STRAIGHT ?
-						      HAL_INLINE_NS : HAL_INLINE_NS / 4))
+						      HAL_INLINE_NS : HAL_INLINE_LOOP_NS))
 			exe->flags = HW_INLINE;
 		code = load_constants(exe, err);
 	}

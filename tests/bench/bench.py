@@ -11,6 +11,7 @@ compiled programs ask for.
 
 import argparse
 import datetime
+import functools
 import subprocess
 import time
 
@@ -49,7 +50,7 @@ def matmuls():
             a, b = uniform(n, n, dtype=dtype), uniform(n, n, dtype=dtype)
             both(f"matmul {label} {n}", target,
                  lambda a, b, out=out: lax.dot(a, b, preferred_element_type=out), a, b)
-            if {label} <= peaks.keys() & share.keys() and n == 2048 \
+            if label in peaks and label in share and n == 2048 \
                     and TABLE.rows[-1][0] == f"matmul {label} {n}":
                 TABLE.add(f"matmul {label} {n}", share[label], TABLE.rows[-1][1],
                           2 * n**3 / peaks[label], "the peak")
@@ -59,6 +60,7 @@ def matmuls():
                  uniform(rows, 4096, dtype=dtype), uniform(4096, 4096, dtype=dtype))
 
 
+@functools.cache
 def machine_peaks():
     """{type: operations a second of all CPUs} by tests/bench/peak_bench.c."""
     if not PEAKS:

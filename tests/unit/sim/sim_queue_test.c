@@ -406,6 +406,19 @@ static void equals_take_turns(void **state)
 	end(&q[1]);
 }
 
+/* Runs p, which is done when the doorbell returns; in the first of many rounds the device's thread
+ * may still be on its way to sleep, or has not seen it run. */
+static void run_inline(uint32_t id, unsigned round)
+{
+	t_put(&t, &t.work, t_execute(&t, &p, id));
+	t_ring_bell(&t, &t.work);
+	if (round < 20)
+		t_take(&t, &t.work);
+	else
+		assert_true(t_poll(&t, &t.work));
+	assert_int_equal(t.cqe.status, 0);
+}
+
 static void inline_work_is_done_when_the_doorbell_returns(void **state)
 {
 	uint32_t id;
@@ -422,14 +435,7 @@ static void inline_work_is_done_when_the_doorbell_returns(void **state)
 	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_INLINE_NS, UINT64_MAX), 0);
 	for (unsigned round = 0; round < 40; round++) {
 		*(volatile uint64_t *)(t.hbm + 65536) = 0;
-		t_put(&t, &t.work, t_execute(&t, &p, id));
-		t_ring_bell(&t, &t.work);
-		/* The thread may still be on its way to sleep in the first rounds. */
-		if (round < 20)
-			t_take(&t, &t.work);
-		else
-			assert_true(t_poll(&t, &t.work));
-		assert_int_equal(t.cqe.status, 0);
+		run_inline(id, round);
 		assert_int_equal(*(volatile uint64_t *)(t.hbm + 65536), 42);
 	}
 	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_INLINE_NS, 60000), 0);
@@ -498,14 +504,7 @@ static void loops_that_were_short_are_run_inline(void **state)
 	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_INLINE_NS, UINT64_MAX), 0);
 	for (unsigned round = 0; round < 40; round++) {
 		set_loop(10, 1);
-		t_put(&t, &t.work, t_execute(&t, &p, id));
-		t_ring_bell(&t, &t.work);
-		/* The thread may still be on its way to sleep in the first rounds. */
-		if (round < 20)
-			t_take(&t, &t.work);
-		else
-			assert_true(t_poll(&t, &t.work));
-		assert_int_equal(t.cqe.status, 0);
+		run_inline(id, round);
 		assert_int_equal(*(volatile uint64_t *)(t.hbm + 65536), 0);
 	}
 	/* One that goes on for ever: the device takes over from the doorbell's thread. */

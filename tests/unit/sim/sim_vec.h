@@ -75,7 +75,7 @@ static inline size_t vt_encode(const struct vt_insn *in, void *room)
 static inline int vt_run_code(struct vt *t, const void *code, size_t bytes,
 			      const struct vt_mem *mem, unsigned n_mem, struct sim_run *run)
 {
-	struct hw_program_binding bind[64];
+	struct hw_program_binding bind[64] = { 0 };
 	struct sim_program *p;
 	atomic_bool stop = false;
 	uint64_t detail;
