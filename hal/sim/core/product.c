@@ -107,11 +107,19 @@ static struct sim_product_kernel plain(sim_product_fn *fn, uint8_t acc, uint16_t
 					    .speed = speed };
 }
 
-static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b)
+/* Where bf16 is slow, it is ahead for so few rows that packing b, twice as large in f32, takes
+ * longer than what the rows do with it. */
+static bool is_bf16_ahead(const struct sim_cpu *cpu, int64_t rows)
+{
+	return cpu->avx512_bf16 && (!cpu->bf16_slow || rows < 8);
+}
+
+static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b,
+					    int64_t rows)
 {
 	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->amx_bf16)
 		return tiles(sim_product_bf16_amx, ELEM_BF16, ELEM_BF16);
-	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->avx512_bf16)
+	if (a == ELEM_BF16 && b == ELEM_BF16 && is_bf16_ahead(cpu, rows))
 		return fast(sim_product_bf16_avx512bf16, ELEM_BF16, ELEM_BF16, 110);
 	if (cpu->path == SIM_AVX512)
 		return fast(sim_product_f32_avx512, ELEM_F32, ELEM_F32, 50);
@@ -162,14 +170,14 @@ static struct sim_product_kernel choose_s32(const struct sim_cpu *cpu, unsigned 
 				       fast(sim_product_s16_portable, ELEM_S16, ELEM_S16, 3);
 }
 
-static int choose_kernel(struct sim_load *load, struct sim_product *mm)
+static int choose_kernel(struct sim_load *load, struct sim_product *mm, int64_t rows)
 {
 	const struct sim_cpu *cpu = load->cpu;
 	uint8_t a = mm->panels.a.elem, b = mm->panels.b.elem;
 	struct sim_product_kernel *kernel = &mm->panels.kernel;
 
 	switch (mm->acc) {
-	case ELEM_F32: *kernel = choose_f32(cpu, a, b); break;
+	case ELEM_F32: *kernel = choose_f32(cpu, a, b, rows); break;
 	case ELEM_F64:
 		*kernel = cpu->path == SIM_AVX512 ? plain(sim_product_f64_avx512, ELEM_F64, 25) :
 			     cpu->path == SIM_AVX2 ? plain(sim_product_f64_avx2, ELEM_F64, 10) :
@@ -351,12 +359,12 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "products of %s and %s summed in %s",
 				  elem_text(mm->panels.a.elem), elem_text(mm->panels.b.elem),
 				  elem_text(mm->acc));
-	ret = choose_kernel(load, mm);
-	if (ret)
-		return ret;
 	if (body->row_rank || body->rank < 2 || body->rank > ISA_MAX_RANK ||
 	    body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT || !body->n_out)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "the body is out of range");
+	ret = choose_kernel(load, mm, body->dim[body->rank - 2]);
+	if (ret)
+		return ret;
 	mm->most_rows = SIM_PRODUCT_SUMS / SIM_PRODUCT_NB / mm->acc_bytes / mm->panels.kernel.mb *
 			mm->panels.kernel.mb;
 	mm->rank = body->rank;

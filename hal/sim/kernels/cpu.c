@@ -20,6 +20,17 @@ static bool may_use_tiles(void)
 	return !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILEDATA);
 }
 
+/* Intel's CPUs since those with AVX512-FP16 begin a VDPBF16PS of 512 bits every other cycle and
+ * two FMAs of f32 each cycle, so that these do twice as many products of the same bf16 numbers,
+ * widened. Such CPUs leave bf16 to AMX, which not every machine lets a process use. */
+static bool is_bf16_slow(void)
+{
+	unsigned a, b, c, d;
+
+	return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+	       (d >> 23 & 1);	/* AVX512-FP16 */
+}
+
 static void detect_avx512(struct sim_cpu *cpu)
 {
 	unsigned a, b, c, d;
@@ -38,6 +49,7 @@ static void detect_avx512(struct sim_cpu *cpu)
 	}
 	if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
 		cpu->avx512_bf16 = a >> 5 & 1;
+	cpu->bf16_slow = is_bf16_slow();
 }
 
 static void detect_vectors(struct sim_cpu *cpu)
