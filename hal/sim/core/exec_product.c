@@ -194,11 +194,12 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 /* Asks for room for b's panels, if all of its rows take the same and it packs some. */
 static void keep(struct sim_load *load, struct mm_plan *p)
 {
+	const struct sim_product_kernel *kernel = &p->mm.panels.kernel;
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1];
 	size_t bytes;
 
 	if (p->batches != 1 || !p->mm.k || !m || !n || m > KEPT_ROWS ||
-	    (p->mm.panels.kernel.few && (m <= SIM_PRODUCT_FEW || p->mb <= SIM_PRODUCT_FEW)) ||
+	    (kernel->few && (m <= kernel->few_rows || p->mb <= kernel->few_rows)) ||
 	    p->mm.k > KEPT_BYTES / SIM_PRODUCT_LINE || n > KEPT_BYTES / SIM_PRODUCT_LINE ||
 	    (p->phase && p->phase < n))
 		return;

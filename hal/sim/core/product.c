@@ -79,12 +79,20 @@ static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 	default: break;
 	}
 #undef OF
-#undef ON_PATH
-	/* What has no type to be converted from may be read where it lies. */
-	if (!b->by_lines || b->elem != k->b || b->elem != mm->acc)
+	k->few_rows = SIM_PRODUCT_FEW;
+	/* What has no type to be converted from may be read where it lies. bf16 is part of f32, but
+	 * is widened for every four rows anew. */
+	if (b->elem == ELEM_BF16 && mm->acc == ELEM_F32 && k->b == ELEM_F32) {
+		k->few = ON_PATH(sim_product_few_bf16);
+		k->few_rows = cpu->path == SIM_AVX512 ? 12 : 4;
+	} else if (b->elem != k->b || b->elem != mm->acc) {
+		k->few = NULL;
+	}
+	if (!b->by_lines)
 		k->few = NULL;
 	if (a->elem != mm->acc || b->elem != mm->acc)
 		k->tiny = NULL, k->lone = NULL;
+#undef ON_PATH
 }
 
 static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
@@ -107,19 +115,11 @@ static struct sim_product_kernel plain(sim_product_fn *fn, uint8_t acc, uint16_t
 					    .speed = speed };
 }
 
-/* Where bf16 is slow, it is ahead for so few rows that packing b, twice as large in f32, takes
- * longer than what the rows do with it. */
-static bool is_bf16_ahead(const struct sim_cpu *cpu, int64_t rows)
-{
-	return cpu->avx512_bf16 && (!cpu->bf16_slow || rows < 8);
-}
-
-static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b,
-					    int64_t rows)
+static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b)
 {
 	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->amx_bf16)
 		return tiles(sim_product_bf16_amx, ELEM_BF16, ELEM_BF16);
-	if (a == ELEM_BF16 && b == ELEM_BF16 && is_bf16_ahead(cpu, rows))
+	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->avx512_bf16 && !cpu->bf16_slow)
 		return fast(sim_product_bf16_avx512bf16, ELEM_BF16, ELEM_BF16, 110);
 	if (cpu->path == SIM_AVX512)
 		return fast(sim_product_f32_avx512, ELEM_F32, ELEM_F32, 50);
@@ -170,14 +170,14 @@ static struct sim_product_kernel choose_s32(const struct sim_cpu *cpu, unsigned 
 				       fast(sim_product_s16_portable, ELEM_S16, ELEM_S16, 3);
 }
 
-static int choose_kernel(struct sim_load *load, struct sim_product *mm, int64_t rows)
+static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 {
 	const struct sim_cpu *cpu = load->cpu;
 	uint8_t a = mm->panels.a.elem, b = mm->panels.b.elem;
 	struct sim_product_kernel *kernel = &mm->panels.kernel;
 
 	switch (mm->acc) {
-	case ELEM_F32: *kernel = choose_f32(cpu, a, b, rows); break;
+	case ELEM_F32: *kernel = choose_f32(cpu, a, b); break;
 	case ELEM_F64:
 		*kernel = cpu->path == SIM_AVX512 ? plain(sim_product_f64_avx512, ELEM_F64, 25) :
 			     cpu->path == SIM_AVX2 ? plain(sim_product_f64_avx2, ELEM_F64, 10) :
@@ -359,12 +359,12 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "products of %s and %s summed in %s",
 				  elem_text(mm->panels.a.elem), elem_text(mm->panels.b.elem),
 				  elem_text(mm->acc));
+	ret = choose_kernel(load, mm);
+	if (ret)
+		return ret;
 	if (body->row_rank || body->rank < 2 || body->rank > ISA_MAX_RANK ||
 	    body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT || !body->n_out)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "the body is out of range");
-	ret = choose_kernel(load, mm, body->dim[body->rank - 2]);
-	if (ret)
-		return ret;
 	mm->most_rows = SIM_PRODUCT_SUMS / SIM_PRODUCT_NB / mm->acc_bytes / mm->panels.kernel.mb *
 			mm->panels.kernel.mb;
 	mm->rank = body->rank;
@@ -489,7 +489,7 @@ static void look_ahead(const struct sim_product_task *t, struct sim_product_step
 /* Whether the kernel reads b where it lies. */
 static bool is_few(const struct sim_product_task *t)
 {
-	return t->mm->panels.kernel.few && t->rows <= SIM_PRODUCT_FEW && !t->packed;
+	return t->mm->panels.kernel.few && t->rows <= t->mm->panels.kernel.few_rows && !t->packed;
 }
 
 #define NEAR_BYTES (2 << 20)
@@ -497,7 +497,7 @@ static bool is_few(const struct sim_product_task *t)
 /* Whether a cache is likely to hold what the task reads of b. */
 static bool is_near(const struct sim_product_task *t)
 {
-	return t->mm->k <= NEAR_BYTES / t->mm->acc_bytes / t->cols;
+	return t->mm->k <= NEAR_BYTES / elem_bytes(t->mm->panels.b.elem) / t->cols;
 }
 
 /* Whether the task packs b's panels for itself. */

@@ -66,8 +66,9 @@ struct sim_product_step {
 typedef void sim_product_fn(const struct sim_product_step *step);
 
 /* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
- * SIM_PRODUCT_FEW rows and SIM_PRODUCT_NB columns. The room is for the sums of this panel. is_near:
- * a cache holds b, so it need not be read line by line. */
+ * SIM_PRODUCT_FEW rows and SIM_PRODUCT_NB columns. Of a kernel that is named for bf16 the lines are
+ * of bf16 and all else of f32. The room is for the sums of this panel. is_near: a cache holds b, so
+ * it need not be read line by line. */
 typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
 				bool is_near, void *room);
 
@@ -102,12 +103,13 @@ typedef void sim_product_lone_fn(const struct sim_product_lone *x);
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {
 	sim_product_fn *fn;
-	sim_product_few_fn *few;	/* or NULL */
+	sim_product_few_fn *few;	/* or NULL, for tasks of at most few_rows */
 	sim_product_tiny_fn *tiny;	/* or NULL; of the elements of the sums, as is */
 	sim_product_lone_fn *lone;
 	uint8_t a, b;		/* types of the panels */
 	uint8_t group;		/* elements of a unit */
 	uint8_t unit;		/* bytes of it */
+	uint8_t few_rows;
 	uint8_t k_step;		/* units of k are a multiple of this */
 	uint8_t row_step;	/* rows of a panel of a, too */
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
@@ -150,11 +152,14 @@ SIM_X86 sim_product_fn sim_product_f32_avx512, sim_product_f64_avx512, sim_produ
 		       sim_product_i32_avx512, sim_product_i64_avx512,
 		       sim_product_c64_avx512, sim_product_c128_avx512;
 sim_product_few_fn sim_product_few_f32_portable, sim_product_few_f64_portable,
-		   sim_product_few_i32_portable, sim_product_few_i64_portable;
+		   sim_product_few_i32_portable, sim_product_few_i64_portable,
+		   sim_product_few_bf16_portable;
 SIM_X86 sim_product_few_fn sim_product_few_f32_avx2, sim_product_few_f64_avx2,
-			   sim_product_few_i32_avx2, sim_product_few_i64_avx2;
+			   sim_product_few_i32_avx2, sim_product_few_i64_avx2,
+			   sim_product_few_bf16_avx2;
 SIM_X86 sim_product_few_fn sim_product_few_f32_avx512, sim_product_few_f64_avx512,
-			   sim_product_few_i32_avx512, sim_product_few_i64_avx512;
+			   sim_product_few_i32_avx512, sim_product_few_i64_avx512,
+			   sim_product_few_bf16_avx512;
 sim_product_tiny_fn sim_product_tiny_f32_portable, sim_product_tiny_f64_portable,
 		    sim_product_tiny_i32_portable, sim_product_tiny_i64_portable;
 SIM_X86 sim_product_tiny_fn sim_product_tiny_f32_avx2, sim_product_tiny_f64_avx2,

@@ -7,6 +7,7 @@
 
 #define NAME sim_product_f32_avx512
 #define FEW sim_product_few_f32_avx512
+#define FEW_BF16 sim_product_few_bf16_avx512
 #define TINY sim_product_tiny_f32_avx512
 #define LONE sim_product_lone_f32_avx512
 #define SUM float

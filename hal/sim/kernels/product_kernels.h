@@ -8,7 +8,8 @@
  * type of a unit's size; MR, rows that the registers hold; and STEP(acc, a, b),
  * a register of sums after adding unit a times the units in register b. With LESS the kernel is
  * static and takes a number for each row, which goes off its sums. With FEW, where a unit is one
- * element of SUM, there is a second kernel of that name, which takes few rows (panel.h).
+ * element of SUM, there is a second kernel of that name, which takes few rows (panel.h); with
+ * FEW_BF16, where SUM is a float, a third, whose b is bf16 in memory.
  */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
@@ -136,16 +137,46 @@ void NAME(const struct sim_product_step *x)
  * b is read where it lies, some lines of it at a time: to pack it would take longer than the
  * product. Each sum is added up as above, so both kernels give the same bits.
  */
+#define TAKE CAT(NAME, _take)
+#define FEW_ROWS CAT(NAME, _few_rows)
 #define LINES CAT(NAME, _lines)
 #define COLUMNS CAT(NAME, _columns)
 #define TALL CAT(NAME, _tall)
 #define NEAR CAT(NAME, _near)
 
+/* `wide` columns of a line of b from j on; of bf16 each is the upper half of a float. */
+static inline __attribute__((always_inline)) VEC
+TAKE(const uint8_t *line, unsigned j, unsigned wide, const bool is_bf16)
+{
+	VEC some = { 0 };
+
+#ifdef FEW_BF16
+	typedef uint16_t half __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+	typedef uint32_t word __attribute__((vector_size(LANES * 4)));
+
+	if (is_bf16) {
+		half upper = { 0 };
+
+		if (wide == LANES)
+			upper = *(const half *)(const void *)(line + j * 2);
+		else
+			__builtin_memcpy(&upper, line + j * 2, wide * 2);
+		return (VEC)(__builtin_convertvector(upper, word) << 16);
+	}
+#else
+	(void)is_bf16;
+#endif
+	if (wide == LANES)
+		return *(const VEC *)(const void *)(line + j * sizeof(SUM));
+	__builtin_memcpy(&some, line + j * sizeof(SUM), wide * sizeof(SUM));
+	return some;
+}
+
 /* Products of `rows` rows from `row` on and `deep` lines of b from k on: columns j .. j + wide. */
 static inline __attribute__((always_inline)) void
-COLUMNS(const struct sim_product_step *x, const SUM *const lines[8], const SUM factor[4][8],
+COLUMNS(const struct sim_product_step *x, const uint8_t *const lines[8], const SUM factor[4][8],
 	SUM *room, unsigned row, unsigned k, unsigned j, unsigned wide, const unsigned rows,
-	const unsigned deep)
+	const unsigned deep, const bool is_bf16)
 {
 	VEC acc[4] = { 0 }, some = { 0 };
 
@@ -155,10 +186,7 @@ COLUMNS(const struct sim_product_step *x, const SUM *const lines[8], const SUM f
 		acc[i] = *(const VEC *)(room + (size_t)i * SIM_PRODUCT_ROOM);
 #pragma GCC unroll 8
 	for (unsigned d = 0; d < deep; d++) {
-		if (wide == LANES)
-			some = *(const VEC *)(lines[d] + j);
-		else
-			__builtin_memcpy(&some, lines[d] + j, wide * sizeof(SUM));
+		some = TAKE(lines[d], j, wide, is_bf16);
 #pragma GCC unroll 4
 		for (unsigned i = 0; i < rows; i++)
 			acc[i] = STEP(acc[i], factor[i][d], some);
@@ -187,16 +215,18 @@ COLUMNS(const struct sim_product_step *x, const SUM *const lines[8], const SUM f
  * read side by side foresees more. */
 static inline __attribute__((always_inline)) void
 LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, unsigned row,
-      unsigned k, unsigned j, unsigned end, const unsigned rows, const unsigned deep)
+      unsigned k, unsigned j, unsigned end, const unsigned rows, const unsigned deep,
+      const bool is_bf16)
 {
 	const SUM *a = (const SUM *)x->a + (size_t)row * SIM_PRODUCT_PITCH + k;
 	unsigned soon = row || x->rows == 1 || k + 2 * deep > x->ku ? 0 : deep;
-	const SUM *line[8];
+	const unsigned bytes = is_bf16 ? 2 : sizeof(SUM);
+	const uint8_t *line[8];
 	SUM factor[4][8];
 
 #pragma GCC unroll 8
 	for (unsigned d = 0; d < deep; d++) {
-		line[d] = (const SUM *)(const void *)lines[k + d];
+		line[d] = lines[k + d];
 #pragma GCC unroll 4
 		for (unsigned i = 0; i < rows; i++)
 			factor[i][d] = a[i * SIM_PRODUCT_PITCH + d];
@@ -204,11 +234,11 @@ LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, 
 	for (; j + LANES <= end; j += LANES) {
 #pragma GCC unroll 8
 		for (unsigned d = 0; d < soon; d++)
-			__builtin_prefetch(lines[k + deep + d] + j * sizeof(SUM));
-		COLUMNS(x, line, factor, room, row, k, j, LANES, rows, deep);
+			__builtin_prefetch(lines[k + deep + d] + j * bytes);
+		COLUMNS(x, line, factor, room, row, k, j, LANES, rows, deep, is_bf16);
 	}
 	if (j < end)
-		COLUMNS(x, line, factor, room, row, k, j, end - j, rows, deep);
+		COLUMNS(x, line, factor, room, row, k, j, end - j, rows, deep, is_bf16);
 }
 
 #define WIDE (256 / sizeof(SUM))	/* columns that all rows take in turn, in L1 */
@@ -217,20 +247,22 @@ LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, 
  * there already. */
 static inline __attribute__((always_inline)) void
 TALL(const struct sim_product_step *x, const uint8_t *const *lines, unsigned row, unsigned j,
-     unsigned done, const unsigned rows, const unsigned vecs)
+     unsigned done, const unsigned rows, const unsigned vecs, const bool is_bf16)
 {
 	const SUM *a = (const SUM *)x->a + (size_t)row * SIM_PRODUCT_PITCH;
 	VEC acc[4][8] = { 0 };
 
 	for (unsigned k = 0; k < x->ku; k++) {
-		const SUM *line = (const SUM *)(const void *)lines[k] + j;
+		VEC col[8];
 
+#pragma GCC unroll 8
+		for (unsigned v = 0; v < vecs; v++)
+			col[v] = TAKE(lines[k], j + v * LANES, LANES, is_bf16);
 #pragma GCC unroll 4
 		for (unsigned i = 0; i < rows; i++)
 #pragma GCC unroll 8
 			for (unsigned v = 0; v < vecs; v++)
-				acc[i][v] = STEP(acc[i][v], a[i * SIM_PRODUCT_PITCH + k],
-						 *(const VEC *)(line + v * LANES));
+				acc[i][v] = STEP(acc[i][v], a[i * SIM_PRODUCT_PITCH + k], col[v]);
 	}
 #pragma GCC unroll 4
 	for (unsigned i = 0; i < rows; i++) {
@@ -251,7 +283,8 @@ TALL(const struct sim_product_step *x, const uint8_t *const *lines, unsigned row
 }
 
 /* The columns of a small b; gives how many are done: all, unless they fill no register. */
-static unsigned NEAR(const struct sim_product_step *x, const uint8_t *const *lines)
+static inline __attribute__((always_inline)) unsigned
+NEAR(const struct sim_product_step *x, const uint8_t *const *lines, const bool is_bf16)
 {
 	unsigned j = 0;
 
@@ -260,11 +293,11 @@ static unsigned NEAR(const struct sim_product_step *x, const uint8_t *const *lin
 		for (; i + 4 <= x->rows; i += 4) \
 			for (unsigned v = 0; v < (vecs); v += (vecs) < 4 ? (vecs) : 4) \
 				TALL(x, lines, i, j + v * LANES, (done), 4, \
-				     (vecs) < 4 ? (vecs) : 4); \
+				     (vecs) < 4 ? (vecs) : 4, is_bf16); \
 		for (; i + 2 <= x->rows; i += 2) \
-			TALL(x, lines, i, j, (done), 2, (vecs)); \
+			TALL(x, lines, i, j, (done), 2, (vecs), is_bf16); \
 		if (i < x->rows) \
-			TALL(x, lines, i, j, (done), 1, (vecs)); \
+			TALL(x, lines, i, j, (done), 1, (vecs), is_bf16); \
 	}
 	for (; j + 8 * LANES <= x->cols; j += 8 * LANES)
 		PART(8, 0)
@@ -283,9 +316,11 @@ static unsigned NEAR(const struct sim_product_step *x, const uint8_t *const *lin
 	return j;
 }
 
-void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_near, void *room)
+static inline __attribute__((always_inline)) void
+FEW_ROWS(const struct sim_product_step *x, const uint8_t *const *lines, bool is_near, SUM *room,
+	 const bool is_bf16)
 {
-	unsigned done = is_near ? NEAR(x, lines) : 0;
+	unsigned done = is_near ? NEAR(x, lines, is_bf16) : 0;
 	unsigned wide = x->rows > 1 ? WIDE : SIM_PRODUCT_NB;
 
 	for (unsigned k = 0, deep; k < x->ku; k += deep) {
@@ -296,11 +331,11 @@ void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_
 #define ROWS(n) \
 			for (; i + (n) <= x->rows; i += (n)) \
 				if (deep == 8) \
-					LINES(x, lines, room, i, k, j, end, (n), 8); \
+					LINES(x, lines, room, i, k, j, end, (n), 8, is_bf16); \
 				else if (deep == 4) \
-					LINES(x, lines, room, i, k, j, end, (n), 4); \
+					LINES(x, lines, room, i, k, j, end, (n), 4, is_bf16); \
 				else \
-					LINES(x, lines, room, i, k, j, end, (n), 1);
+					LINES(x, lines, room, i, k, j, end, (n), 1, is_bf16);
 			ROWS(4)
 			ROWS(2)
 			ROWS(1)
@@ -309,6 +344,21 @@ void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_
 	}
 }
 
+void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_near, void *room)
+{
+	FEW_ROWS(x, lines, is_near, room, false);
+}
+
+#ifdef FEW_BF16
+void FEW_BF16(const struct sim_product_step *x, const uint8_t *const *lines, bool is_near,
+	      void *room)
+{
+	FEW_ROWS(x, lines, is_near, room, true);
+}
+#endif
+
+#undef TAKE
+#undef FEW_ROWS
 #undef WIDE
 #undef COLUMNS
 #undef LINES
@@ -451,6 +501,7 @@ void LONE(const struct sim_product_lone *x)
 #undef SUM
 #undef LESS
 #undef FEW
+#undef FEW_BF16
 #undef TINY
 #undef LONE
 #undef NAME

@@ -4,6 +4,7 @@
 
 #define NAME sim_product_f32_portable
 #define FEW sim_product_few_f32_portable
+#define FEW_BF16 sim_product_few_bf16_portable
 #define TINY sim_product_tiny_f32_portable
 #define LONE sim_product_lone_f32_portable
 #define SUM float

@@ -179,14 +179,15 @@ static void ends_of_blocks(void **state)
 	ty_close(vt, n);
 }
 
+static const struct ep_pair in_panels[] = {
+	{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
+	{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
+};
+
 /* A block of several panels of a, each along k in several, with an end of both in each. */
 static void panels_of_a_block(void **state)
 {
 	static const int64_t m[] = { 191, 193, 257, 385, 513, 577 }, k[] = { 257, 513, 1025 };
-	static const struct ep_pair pairs[] = {
-		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
-		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
-	};
 	static struct trial t;
 	struct vt vt[3];
 	unsigned n = ty_open(vt);
@@ -196,8 +197,8 @@ static void panels_of_a_block(void **state)
 	for (unsigned round = 0; round < 24; round++) {
 		int64_t size[2] = { m[round % 6], in_range(&seed, 1, 40) };
 
-		make(&t, &seed, pairs[round / 6], vt_random(&seed) % EP_KINDS, round % 2, 2, size,
-		     k[round / 2 % 3]);
+		make(&t, &seed, in_panels[round / 6], vt_random(&seed) % EP_KINDS, round % 2, 2,
+		     size, k[round / 2 % 3]);
 		run_trial(vt, n, &t);
 	}
 	ty_close(vt, n);
@@ -208,10 +209,6 @@ static void lengths_of_k(void **state)
 {
 	static const int64_t k[] = { 2047, 2048, 2049, 4097 };
 	static const int64_t m[] = { 192, 193, 256, 257, 400 };
-	static const struct ep_pair pairs[] = {
-		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
-		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
-	};
 	static struct trial t;
 	struct vt vt[3];
 	unsigned n = ty_open(vt);
@@ -223,24 +220,48 @@ static void lengths_of_k(void **state)
 		int64_t size[2] = { m[round % 5], in_range(&seed, 1, 3) };
 		int64_t group = p == 1 ? 2 : p == 2 ? 4 : 1;
 
-		make(&t, &seed, pairs[p], vt_random(&seed) % EP_KINDS, round % 2, 2, size,
+		make(&t, &seed, in_panels[p], vt_random(&seed) % EP_KINDS, round % 2, 2, size,
 		     group * k[round / 3 % 4]);
 		run_trial(vt, n, &t);
 	}
 	ty_close(vt, n);
 }
 
+/* Kernels that a CPU with better ones has, too. */
+static void kernels_of_lesser_cpus(void **state)
+{
+	static struct trial t;
+	uint64_t seed = 41;
+	struct vt vt;
+
+	(void)state;
+	if (!vt_open(&vt, "avx512", 2))
+		skip();
+	for (unsigned round = 0; round < 200; round++) {
+		int64_t size[2] = { in_range(&seed, 1, 200), in_range(&seed, 1, 40) };
+
+		vt.sim->cpu.amx_bf16 = vt.sim->cpu.amx_int8 = false;
+		vt.sim->cpu.bf16_slow = round / 2 % 2;
+		vt.sim->cpu.avx512_vnni &= round < 100;
+		make(&t, &seed, in_panels[1 + round % 2], vt_random(&seed) % EP_KINDS,
+		     round / 4 % 2, 2, size, in_range(&seed, 1, 600));
+		run_trial(&vt, 1, &t);
+	}
+	vt_close(&vt);
+}
+
 /* c = a * b of `rows` rows, dense but for b's rows, which are `pitch` elements apart. */
 static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64_t k, int64_t pitch,
 		     uint8_t *a, uint8_t *b, uint8_t *c)
 {
-	int64_t each = elem_bytes(elem);
-	struct isa_mm mm = { .insn.op = ISA_MM, .acc = elem, .k = k, .a_k_stride = each,
+	uint8_t acc = elem == ELEM_BF16 ? ELEM_F32 : elem;
+	int64_t each = elem_bytes(elem), sum = elem_bytes(acc);
+	struct isa_mm mm = { .insn.op = ISA_MM, .acc = acc, .k = k, .a_k_stride = each,
 		.a = { .elem = elem, .stride = { each * k, 0 } },
 		.b = { .elem = elem, .binding = 1, .stride = { 0, each } },
 		.b_k_stride = each * pitch, .body = { .rank = 2, .n_out = 1,
 			.dim = { rows, n, 1, 1, 1, 1, 1, 1 } } };
-	struct isa_operand to = { .elem = elem, .binding = 2, .stride = { each * n, each } };
+	struct isa_operand to = { .elem = acc, .binding = 2, .stride = { sum * n, sum } };
 	struct in_code code = { .n = 0 };
 	struct sim_run run;
 
@@ -248,9 +269,9 @@ static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64
 	in_put(&code, &to, sizeof(to));
 	assert_int_equal(in_run(vt, &code, (struct vt_mem[]){
 		{ a, (size_t)(each * rows * k) }, { b, (size_t)(each * ((k - 1) * pitch + n)) },
-		{ c, (size_t)(each * rows * n) } }, 3, &run), 0);
+		{ c, (size_t)(sum * rows * n) } }, 3, &run), 0);
 	assert_int_equal(run.read_bytes, each * k * (rows + n));
-	assert_int_equal(run.write_bytes, each * rows * n);
+	assert_int_equal(run.write_bytes, sum * rows * n);
 	assert_int_equal(run.matrix_ops, rows * n * k);
 }
 
@@ -262,6 +283,8 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 
 		if (elem == ELEM_F32)
 			memcpy(to + 4 * i, &narrow, 4);
+		else if (elem == ELEM_BF16)	/* the upper half */
+			memcpy(to + 2 * i, (const uint8_t *)&narrow + 2, 2);
 		else if (elem == ELEM_S32)
 			*(uint32_t *)(void *)(to + 4 * i) = (uint32_t)vt_random(seed);
 		else	/* as bits, whole numbers as good as any */
@@ -273,8 +296,8 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 static void few_rows_are_as_among_many(void **state)
 {
 	enum { MANY = 40, MOST_N = 1030, MOST_K = 523 };
-	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_U64 };
-	static const int64_t rows[] = { 1, 2, 3, 4, 5, 15, 16, 17 };
+	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_U64, ELEM_BF16 };
+	static const int64_t rows[] = { 1, 2, 3, 4, 7, 8, 16, 17 };
 	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030 };
 	static const int64_t ks[] = { 1, 3, 4, 5, 7, 8, 9, 15, 255, 256, 257, 523 };
 	uint8_t *a = malloc(8 * MANY * MOST_K), *b = malloc(8 * MOST_K * (MOST_N + 5));
@@ -284,14 +307,16 @@ static void few_rows_are_as_among_many(void **state)
 	uint64_t seed = 77;
 
 	(void)state;
-	for (unsigned t = 0; t < 4 * 12 * 11; t++) {
-		uint8_t elem = elems[t % 4];
-		int64_t k = ks[t / 4 % 12], n = ns[t / 4 / 12], pitch = n + (t % 3 ? 5 : 0);
-		size_t row = (size_t)n * elem_bytes(elem);
+	for (unsigned t = 0; t < 5 * 12 * 11; t++) {
+		uint8_t elem = elems[t % 5];
+		int64_t k = ks[t / 5 % 12], n = ns[t / 5 / 12], pitch = n + (t % 3 ? 5 : 0);
+		size_t row = (size_t)n * (elem == ELEM_BF16 ? 4 : elem_bytes(elem));
 
 		put_fractions(&seed, elem, MANY * k, a);
 		put_fractions(&seed, elem, k * pitch, b);
 		for (unsigned p = 0; p < paths; p++) {
+			vt[p].sim->cpu.bf16_slow = t / 5 % 2;
+			vt[p].sim->cpu.amx_bf16 &= t < 5 * 12 * 5;
 			multiply(&vt[p], elem, MANY, n, k, pitch, a, b, c);
 			for (unsigned i = t % 4; i < 8; i += 1 + (n > 100)) {
 				memset(few, 0xff, MANY * row);
@@ -952,17 +977,14 @@ static void sizes_that_overflow_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_pair_of_types),
-		cmocka_unit_test(ends_of_blocks),
+		cmocka_unit_test(every_pair_of_types), cmocka_unit_test(ends_of_blocks),
 		cmocka_unit_test(panels_of_a_block), cmocka_unit_test(lengths_of_k),
+		cmocka_unit_test(kernels_of_lesser_cpus),
 		cmocka_unit_test(few_rows_are_as_among_many),
-		cmocka_unit_test(what_is_added_is_added_last),
-		cmocka_unit_test(shared_panels),
+		cmocka_unit_test(what_is_added_is_added_last), cmocka_unit_test(shared_panels),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
-		cmocka_unit_test(many_small_products),
-		cmocka_unit_test(many_rows_of_few_columns),
-		cmocka_unit_test(empty_products),
-		cmocka_unit_test(large_products),
+		cmocka_unit_test(many_small_products), cmocka_unit_test(many_rows_of_few_columns),
+		cmocka_unit_test(empty_products), cmocka_unit_test(large_products),
 		cmocka_unit_test(extremes_of_integers),
 		cmocka_unit_test(specials_stay_where_they_are),
 		cmocka_unit_test(malformed_products_are_refused),
