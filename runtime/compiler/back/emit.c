@@ -538,10 +538,10 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		h.buf->lends = room;
 		tc_wish(e, v, &h, old);
-		/* Another shape is a view of what it is made of, and so is what others send, or a
-		 * transform leaves, in another order. */
+		/* Another shape or type is a view of what it is made of, and so is what others
+		 * send, or a transform leaves, in another order. */
 		first = v;
-		while (v->def && v->def->op == TC_RESHAPE)
+		while (v->def && (v->def->op == TC_RESHAPE || tc_is_even_bitcast(v->def)))
 			v = tc_in(v->def, 0);
 		wish_for_start(e, v, &h, old);
 		wish_for_steps(e, v, &h, old);

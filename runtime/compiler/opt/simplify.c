@@ -109,7 +109,7 @@ static struct tc_value *same_as(const struct tc_op *op)
 	}
 }
 
-/* A splat that is moved, widened or repeated is a splat. */
+/* A splat that is moved, widened, repeated or read as another type is a splat. */
 static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
 {
 	const void *element;
@@ -120,6 +120,9 @@ static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
 	case TC_TRANSPOSE:
 	case TC_SLICE:
 	case TC_REVERSE:
+	case TC_BITCAST_CONVERT:
+		if (op->op == TC_BITCAST_CONVERT && !tc_is_even_bitcast(op))
+			return NULL;
 		element = tc_splat_element(tc_in(op, 0));
 		return element && op->results[0].type->count ?
 			tc_splat(c, op, op->results[0].type, element) : NULL;

@@ -79,3 +79,45 @@ def test_a_given_away_table_is_read_before_it_is_written():
     for _ in range(3):
         np.testing.assert_array_equal(np.asarray(f(jax.device_put(rows), where)),
                                       rows[where] * 2 + 1)
+
+
+def bits(x, dtype=np.int32):
+    return jax.lax.bitcast_convert_type(x, dtype)
+
+
+OTHER_TYPES = {
+    "next number": lambda x: jnp.nextafter(x, 1.0),
+    "its bits": lambda x: bits(x * 2),
+    "of its bits": lambda x: bits(bits(x) & ~0xffff, np.float32),
+    "in another shape": lambda x: bits(bits(x).reshape(150, 512) ^ 3, np.float32),
+    "unsigned": lambda x: bits((bits(x) + 1).astype(np.uint32).reshape(-1), np.float32),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TYPES)
+def test_bits_read_as_another_type_are_made_where_the_result_goes(name):
+    f = OTHER_TYPES[name]
+    agree(f, ROWS + 0.5)
+    assert temporaries(f, ROWS) < ROWS.nbytes / 2
+
+
+READ_TWICE = {
+    "both": lambda x: (bits(x * 2), x * 2),
+    "twice": lambda x: (bits(x * 2),) * 2,
+    "looked at again": lambda x: (bits(x * 2), (x * 2).sum(0), jnp.sort(x * 2, 0)),
+    "halves": lambda x: bits(x * 2, np.int16),
+    "joined of halves": lambda x: bits(bits(x * 2, np.int16) + np.int16(1), np.int32),
+    "turned": lambda x: bits(x * 2).T,
+    "sums of it": lambda x: bits(jnp.cumsum(x, 0)) + bits(x * 2),
+}
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("name", READ_TWICE | OTHER_TYPES)
+def test_bits_that_others_read_are_right(name, given):
+    f = (READ_TWICE | OTHER_TYPES)[name]
+    true = jax.jit(f)(jax.device_put(ROWS + 0.5, CPU))
+    x = jax.device_put(ROWS + 0.5)
+    here = jax.jit(f, donate_argnums=(0,) if given else ())(x)
+    for a, b in zip(jax.tree.leaves(here), jax.tree.leaves(true), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
