@@ -341,10 +341,12 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	pthread_mutex_lock(&dev->exes_lock);
 	pthread_mutex_lock(&dev->trace_lock);
 	pthread_mutex_lock(&dev->life);
+	hal_say_stopped(dev, why.msg);
 	hal_die(dev, &why);
 	for (unsigned i = 0; i < 2; i++) {
 		hal_queue_fail_all(dev->queues[i], &why);
 		pthread_mutex_lock(&dev->queues[i]->lock);
+		hal_queue_note_reset(dev->queues[i], &why);
 	}
 	pthread_mutex_lock(&dev->lock);
 	code = reset_locked(dev, err);
@@ -427,6 +429,7 @@ void hal_destroy(struct hal *hal)
 	hal_page_close(hal->page, hal->page_fd, hal->page_path);
 	pthread_mutex_destroy(&hal->lock);
 	pthread_mutex_destroy(&hal->page_lock);
+	pthread_mutex_destroy(&hal->stopped_lock);
 	pthread_mutex_destroy(&hal->across_lock);
 	pthread_mutex_destroy(&hal->links);
 	if (hal->generation == hal_generation())
@@ -448,6 +451,7 @@ int hal_create(const struct hal_options *options, struct hal **out, struct err *
 	hal->generation = hal_generation();
 	pthread_mutex_init(&hal->lock, NULL);
 	pthread_mutex_init(&hal->page_lock, NULL);
+	pthread_mutex_init(&hal->stopped_lock, NULL);
 	pthread_mutex_init(&hal->across_lock, NULL);
 	pthread_mutex_init(&hal->links, NULL);
 	hal_dumps_open(&hal->dumps);

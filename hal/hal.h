@@ -333,7 +333,8 @@ struct hal_launch {
 	 * else ABORTED. For work whose input others can't be told of later. */
 	const uint64_t *n_failures;
 };
-/* How often work of the queue has failed, as far as its completions were taken. */
+/* How often work of the queue has failed, as far as its completions were taken, or its device
+ * was reset. */
 uint64_t hal_queue_failures(const struct hal_queue *q);
 
 /* Whether n submissions, of which one may be an executable's with n_bindings, are taken without

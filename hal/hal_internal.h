@@ -55,6 +55,7 @@
 #define HAL_ARGS ((uint64_t)2 << 20)	/* bytes of bindings in flight, of a queue */
 #define HAL_FAILURES 4096u	/* failures of which a queue knows what was wrong */
 #define HAL_CLOSE_NS 5000000000ll	/* closing and unloading wait so long for work */
+#define HAL_STOPPED 256		/* bytes of a text that says why a queue was reset */
 #define HAL_CHIPS 128u		/* of a fabric, most */
 #define HAL_VIEWS 8u		/* of one chip's windows, old ones that work may name included */
 #define HAL_OWNER 128u		/* bytes of a borrowed chip's name */
@@ -85,6 +86,7 @@ struct hal_entry {
 	char where[128];	/* for the transport: an index, an address, a path */
 	struct hal_device *open;	/* NULL: it is not */
 	bool is_bare;		/* taken by hal_bare_open; under hal.lock */
+	char stopped[HAL_STOPPED];	/* why its work last was; under hal.stopped_lock */
 };
 
 struct vfio_domain;
@@ -110,6 +112,7 @@ struct hal {
 	struct files_own page_own;	/* page_fd: by its lock others see that we live */
 	char page_path[128];
 	pthread_mutex_t page_lock;	/* over groups of numbers in it; nothing is called */
+	pthread_mutex_t stopped_lock;	/* over entries' `stopped`; nothing is called */
 	pthread_mutex_t across_lock;	/* over waits for other devices (across.c) */
 	struct hal_server *server;	/* made and owned with the page; NULL: there is none */
 	struct hal_dumps dumps;	/* opened when a device first is */
@@ -366,6 +369,10 @@ void hal_tell_of_death(struct hal_device *dev);
  * nothing itself: the waiter does, because the caller may hold a queue's lock. Takes
  * device.lock. */
 void hal_die(struct hal_device *dev, const struct err *why);
+/* Why work of the device is about to be stopped, for those that meet it; and what was said last of
+ * the device that is called so by hal_chip_name(): nothing of other processes' and of NULL. */
+void hal_say_stopped(struct hal_device *dev, const char *why);
+void hal_why_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED]);
 /* Has the waiter thread look at completions, death and notices. Under any lock. */
 void hal_wake_waiter(struct hal_device *dev);
 /* hal_check, after a look at the device itself, which dies if it is in its fatal state or
@@ -386,6 +393,8 @@ void hal_failures_add(struct hal_failures *f, uint64_t first, uint64_t last,
 		      const struct err *why);
 /* 0, or the code and the text of what submission `value` failed of. */
 int hal_failures_find(const struct hal_failures *f, uint64_t value, struct err *err);
+/* The newest one's text, as long as the queue's lock is held. */
+const char *hal_failures_last(const struct hal_failures *f);
 
 /* ---- hbm.c ---- */
 
@@ -471,6 +480,8 @@ void hal_queue_reap(struct hal_queue *q);
 /* What is pending is done and failed with *why (copied). For a device that is dead or ends:
  * the queue itself is not touched. Takes queue.lock; wakes sleepers, calls nobody. */
 void hal_queue_fail_all(struct hal_queue *q, const struct err *why);
+/* The device is reset: counts as a failure (hal_queue_failures). The caller holds queue.lock. */
+void hal_queue_note_reset(struct hal_queue *q, const struct err *why);
 /* Makes its ring anew, at opening and in a reset; the caller holds queue.lock or is alone.
  * Numbers go on where they were. */
 int hal_queue_reopen(struct hal_queue *q, struct err *err);

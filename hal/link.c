@@ -13,6 +13,7 @@
  *
  * hal.links is over all of it, and is held while the devices answer.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@
 
 #define PEER_VA (1ull << 56)	/* where contexts see others' HBM: of chip k from k << 48 on */
 #define SLOT_BYTES (1ull << 45)
+#define HEAR_NS 1000000000ll	/* a window that broke is heard of sooner */
+#define TRIES 4		/* another one may break meanwhile */
 
 void hal_device_position(const struct hal_device *dev, struct hal_position *out)
 {
@@ -114,13 +117,27 @@ static int close_window(struct hal_device *dev, struct err *err)
 		   NULL, 0, NULL, err);
 }
 
-/* A window that is whole, as far as is known: key. Under hal.links. */
-static int lend(struct hal_device *dev, struct err *err)
+/* Work that failed breaks the windows that are open then, and the HAL hears of it later: it may
+ * have lent anew meanwhile, for an earlier failure. Whether this one is whole a linked device is
+ * told that asks for what lies behind its end. */
+static bool is_whole(struct hal_device *dev, struct hal_device *by)
+{
+	struct hw_peer_map m = { .va = PEER_VA, .offset = dev->identity.hbm_bytes,
+				 .bytes = HW_PAGE, .key = dev->window,
+				 .chip = dev->identity.chip };
+
+	return ask(by, (struct hw_sqe){ .op = HW_PEER_MAP }, &m, sizeof(m), NULL, NULL) ==
+	       ERR_INVALID_ARGUMENT;
+}
+
+/* A window that is whole, as far as is known: key. by: who is to see it, or NULL, for whom one that
+ * is not known to be whole is lent anew. Under hal.links. */
+static int lend(struct hal_device *dev, struct hal_device *by, struct err *err)
 {
 	struct hw_window w = { HAL_HBM_VA, dev->identity.hbm_bytes };
 	bool is_stale = atomic_exchange(&dev->is_window_stale, false);
 
-	if (dev->window && !is_stale)
+	if (dev->window && (!is_stale || (by && is_whole(dev, by))))
 		return 0;
 	if (dev->window)	/* it is broken, if not by the device then now */
 		close_window(dev, NULL);
@@ -219,6 +236,41 @@ static struct hal_lent lent_of(const struct hal_device *peer)
 				  .chip = peer->identity.chip };
 }
 
+/* The device has broken its window, since work failed there or it died, and the HAL has yet to
+ * hear of it: until then the same window would be lent. One that is broken for no such reason is
+ * lent anew all the same. Under hal.links. */
+static int await_failure(struct hal_device *dev, struct err *err)
+{
+	int64_t deadline = clock_after(HEAR_NS);
+	int code = 0;
+
+	while (!code && !atomic_load(&dev->is_window_stale) && clock_ns() < deadline) {
+		hal_wake_waiter(dev);	/* it takes completions */
+		code = hal_check_alive(dev, err);
+		sched_yield();
+	}
+	atomic_store(&dev->is_window_stale, true);
+	return code;
+}
+
+/* Where dev sees all of the peer's HBM. Under hal.links. */
+static int see(struct hal_device *dev, struct hal_device *peer, uint64_t *base, struct err *err)
+{
+	int code = ERR_NOT_FOUND;
+
+	for (unsigned i = 0; code == ERR_NOT_FOUND && i < TRIES; i++) {
+		code = i ? await_failure(peer, err) : 0;
+		if (!code)
+			code = lend(peer, dev, err);
+		if (!code) {
+			const struct hal_lent lent = lent_of(peer);
+
+			code = look_at(dev, &lent, peer->entry->info.bus_id, base, err);
+		}
+	}
+	return code;
+}
+
 int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
 		struct err *err)
 {
@@ -242,12 +294,7 @@ int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
 	if (code)
 		return code;
 	pthread_mutex_lock(&hal->links);
-	code = is_shared(dev, peer) ? share(dev, mem, &base, err) : lend(peer, err);
-	if (!code && !is_shared(dev, peer)) {
-		const struct hal_lent lent = lent_of(peer);
-
-		code = look_at(dev, &lent, peer->entry->info.bus_id, &base, err);
-	}
+	code = is_shared(dev, peer) ? share(dev, mem, &base, err) : see(dev, peer, &base, err);
 	pthread_mutex_unlock(&hal->links);
 	if (code)
 		return err_add(err, "linking %s to %s", dev->entry->info.bus_id,
@@ -285,7 +332,7 @@ int hal_lend(struct hal_device *dev, struct hal_lent *out, struct err *err)
 	if (code)
 		return code;
 	pthread_mutex_lock(&dev->hal->links);
-	code = lend(dev, err);
+	code = lend(dev, NULL, err);
 	if (!code)
 		*out = lent_of(dev);
 	pthread_mutex_unlock(&dev->hal->links);

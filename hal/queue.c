@@ -66,7 +66,7 @@ static void describe_peer(struct hal_queue *q, const struct hw_fault *f, const c
 			  struct err *err)
 {
 	const char *name = hal_chip_name(q->dev, f->va);
-	char chip[32];
+	char chip[32], stopped[HAL_STOPPED] = "";
 
 	snprintf(chip, sizeof(chip), "chip %llu", (unsigned long long)f->va);
 	if (f->bytes == HW_ST_LINK) {
@@ -75,9 +75,11 @@ static void describe_peer(struct hal_queue *q, const struct hw_fault *f, const c
 			"end brings it up", what, q->dev->entry->info.bus_id, name ? name : chip);
 		return;
 	}
-	err_set(err, hw_status_code(f->status), "%s on %s: peer %s failed: %s (%s)", what,
+	if (f->bytes == HW_ST_RESET || f->bytes == HW_ST_DROPPED)
+		hal_why_stopped(q->dev->hal, name, stopped);
+	err_set(err, hw_status_code(f->status), "%s on %s: peer %s failed: %s (%s)%s%s", what,
 		q->dev->entry->info.bus_id, name ? name : chip, hw_status_text((unsigned)f->bytes),
-		hw_status_name((unsigned)f->bytes));
+		hw_status_name((unsigned)f->bytes), *stopped ? ": " : "", stopped);
 }
 
 /* A copy to another card's memory, which the kernel took back: where it is gone the copy
@@ -156,16 +158,18 @@ static void set_done(struct hal_queue *q, uint64_t value)
 		pthread_cond_broadcast(&q->moved);
 }
 
-/* Everything up to `last` failed: `why` for value, ABORTED for those behind it. */
+/* Everything up to `last` failed: `why` for value, ABORTED for those behind it. The ring was reset:
+ * lent before that, a window would break once more, with what the reset drops. Whoever knows how
+ * often work has failed knows that the window is stale. */
 static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 			 const struct err *why)
 {
 	struct err behind;
 
-	hal_failures_add(&q->failures, value, value, why);
 	for (uint64_t v = value; v <= last; v++)
 		if (q->slots[v % HAL_RING].exe && q->slots[v % HAL_RING].exe->is_joint)
 			atomic_store(&q->dev->is_window_stale, true);
+	hal_failures_add(&q->failures, value, value, why);
 	if (last > value) {
 		err_set(&behind, ERR_ABORTED, "dropped: it was queued behind work that "
 			"failed: %s", why->msg);
@@ -204,8 +208,8 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 	    (record.bytes == HW_ST_RESET || record.bytes == HW_ST_DROPPED))
 		why = q->reason.code ? q->reason : value <= q->n_blamed ? q->blamed : why;
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
-	fail_pending(q, value, q->submitted, &why);
-	hal_page_tell(q->dev, why.code, why.msg);
+	if (cqe->status != HW_ST_PEER)
+		hal_say_stopped(q->dev, why.msg);
 	if (q->dev->t->ops->ring_reset(q->ring, &reset_err)) {
 		hal_die(q->dev, &reset_err);
 	} else {
@@ -213,6 +217,8 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 		       q->dev->t->ops->reap(q->ring, &dropped))
 			;
 	}
+	fail_pending(q, value, q->submitted, &why);
+	hal_page_tell(q->dev, why.code, why.msg);
 	set_done(q, q->submitted);
 	hal_wake_waiter(q->dev);
 }
@@ -267,6 +273,12 @@ void hal_queue_reap(struct hal_queue *q)
 		n->fn(n->arg, code ? &why : NULL);
 		free(n);
 	}
+}
+
+/* The failure of no submission: whoever asked for addresses before learns that they are void. */
+void hal_queue_note_reset(struct hal_queue *q, const struct err *why)
+{
+	hal_failures_add(&q->failures, q->submitted + 1, q->submitted, why);
 }
 
 void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
@@ -537,11 +549,11 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	/* What fails now, and is not seen yet, halts the queue, and drops this with it. */
 	if (!code && l->n_failures && *l->n_failures != q->failures.n)
 		code = err_set(err, ERR_ABORTED, "work on %s failed before %s was launched, which "
-			       "may read what it was to write", q->dev->entry->info.bus_id,
-			       l->exe->name);
+			       "may read what it was to write: %.300s", q->dev->entry->info.bus_id,
+			       l->exe->name, hal_failures_last(&q->failures));
 	if (!code && !sqe.u.execute.program)
-		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset",
-			       l->exe->name);
+		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset of %s",
+			       l->exe->name, q->dev->entry->info.bus_id);
 	if (code) {
 		pthread_mutex_unlock(&q->lock);
 		hal_across_drop(across);
@@ -566,7 +578,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 
 uint64_t hal_queue_failures(const struct hal_queue *q)
 {
-	return __atomic_load_n(&q->failures.n, __ATOMIC_RELAXED);
+	return __atomic_load_n(&q->failures.n, __ATOMIC_ACQUIRE);
 }
 
 static uint8_t copy_flags(uint64_t bytes)
@@ -850,6 +862,7 @@ int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct 
 		pthread_mutex_unlock(&q->lock);
 		return 0;
 	}
+	hal_say_stopped(q->dev, why);
 	code = q->dev->t->ops->ring_reset(q->ring, err);
 	while (!code && q->ring->head != q->ring->tail && q->dev->t->ops->reap(q->ring, &cqe))
 		;

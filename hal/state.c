@@ -117,6 +117,26 @@ void hal_die(struct hal_device *dev, const struct err *why)
 		hal_wake_waiter(dev);
 }
 
+void hal_say_stopped(struct hal_device *dev, const char *why)
+{
+	pthread_mutex_lock(&dev->hal->stopped_lock);
+	snprintf(dev->entry->stopped, HAL_STOPPED, "%s", why);
+	pthread_mutex_unlock(&dev->hal->stopped_lock);
+}
+
+void hal_why_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED])
+{
+	for (unsigned i = 0; i < hal->n_entries; i++) {
+		struct hal_entry *e = &hal->entries[i];
+
+		if (name != e->info.bus_id)
+			continue;
+		pthread_mutex_lock(&hal->stopped_lock);
+		memcpy(out, e->stopped, HAL_STOPPED);
+		pthread_mutex_unlock(&hal->stopped_lock);
+	}
+}
+
 void hal_device_on_death(struct hal_device *dev,
 			 void (*fn)(void *arg, unsigned index, const struct err *why), void *arg)
 {
@@ -389,7 +409,12 @@ void hal_failures_add(struct hal_failures *f, uint64_t first, uint64_t last,
 		keep_old(f, slot);
 	*slot = (struct hal_failure){ first, last, *why };
 	/* Who has no lock asks whether there is any. */
-	__atomic_store_n(&f->n, f->n + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->n, f->n + 1, __ATOMIC_RELEASE);
+}
+
+const char *hal_failures_last(const struct hal_failures *f)
+{
+	return f->n ? f->recent[(f->n - 1) % HAL_FAILURES].err.msg : "";
 }
 
 static int find_old(const struct hal_failures *f, uint64_t value, struct err *err)
