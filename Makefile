@@ -182,6 +182,7 @@ FLOOR_tc := $(LIB_tc) $(FLOOR_hal)
 FLOOR_opt := $(FLOOR_tc)
 FLOOR_bringup := $(LIB_bringup) $(FLOOR_tc)
 FLOOR_rt := $(ALL_LIBS)
+FLOOR_gangs := $(ALL_LIBS)
 FLOOR_numerics := $(ALL_LIBS)
 FLOOR_pjrt := $(ALL_LIBS)
 define link_unit
@@ -189,13 +190,17 @@ $(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(
 	@mkdir -p $$(@D)
 	$(Q)$(CC) $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
 endef
-$(foreach f,base hw sim turns hal chips tc opt bringup rt numerics pjrt,$(eval $(call link_unit,$f)))
+$(foreach f,base hw sim turns hal chips tc opt bringup rt gangs numerics pjrt,$(eval $(call link_unit,$f)))
 # They change programs on their way to the device.
 $(OUT)/tests/bringup_isa_test $(OUT)/tests/bringup_link_test: private ALL_LDFLAGS += \
 	-Wl,--wrap=hal_exe_load
 # It has sensors of its own.
 $(OUT)/tests/bringup_sensors_test: private ALL_LDFLAGS += -Wl,--wrap=hal_device_telemetry \
 	-Wl,--wrap=hal_device_inject -Wl,--wrap=hal_queue_execute
+
+# Devices of it fail between two steps of a launch.
+$(OUT)/tests/gangs_faults_test: private ALL_LDFLAGS += -Wl,--wrap=hal_queue_execute \
+	-Wl,--wrap=hal_peer_va
 
 # Random programs three ways: the device, the evaluator, JAX's CPU backend. What it found
 # runs with the unit tests.

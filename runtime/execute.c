@@ -336,9 +336,12 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 	for (unsigned m = n; m < g->n; m++)
 		hosts[m].free(hosts[m].arg);
 	while (n--) {
-		for (unsigned i = 0; i < g->exe[n]->image->info.n_results; i++)
+		for (unsigned i = 0; i < g->exe[n]->image->info.n_results; i++) {
 			rt_buffer_unref(outs[n][i]);
+			outs[n][i] = NULL;
+		}
 		rt_event_unref(done[n]);
+		done[n] = NULL;
 	}
 	return code;
 }

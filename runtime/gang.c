@@ -92,6 +92,31 @@ static int submit_all(struct rt_launch *l, unsigned n, struct err *err)
 	return code;
 }
 
+static void note_failures(struct rt_launch *l, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		l[i].n_failures = hal_queue_failures(l[i].x->client->devices[l[i].x->device].queue);
+}
+
+static bool has_failed(const struct rt_launch *l, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (hal_queue_failures(l[i].x->client->devices[l[i].x->device].queue) !=
+		    l[i].n_failures)
+			return true;
+	return false;
+}
+
+/*
+ * Members in this process that meet. What fails after addresses were asked for leaves counts in a
+ * mailbox by which its member would take old content for what the others are yet to send: then all
+ * is asked anew, or, where only the submission finds it, the launch fails.
+ */
+static bool may_ask_anew(const struct rt_launch *l)
+{
+	return l->meeting && !l->meeting->world && l->meeting->image->n_slots;
+}
+
 /* Under client.gang_lock. hold, or NULL: holds the devices from then on. Not *is_ready: it
  * would have to wait, and nothing is launched. */
 static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **held,
@@ -106,6 +131,8 @@ static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **hel
 			return err_set(err, ERR_ABORTED, "a program that calls the host holds "
 				       "a device");
 	}
+	if (may_ask_anew(l))
+		note_failures(l, n);
 	code = g ? rt_meeting_begin(g, l->number, err) : 0;
 	/* Who has a program of its own has a row of its own. */
 	for (unsigned i = 0; !code && i < n; i++)
@@ -115,8 +142,12 @@ static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **hel
 		code = lock_all(l, n, is_ready, err);
 	if (code || !*is_ready)
 		return code;
-	code = submit_all(l, n, err);
+	*is_ready = !may_ask_anew(l) || !has_failed(l, n);
+	if (*is_ready)
+		code = submit_all(l, n, err);
 	unlock_all(l, n);
+	if (!*is_ready)
+		return 0;
 	if (!code && hold)
 		rt_hold(l, n, hold);
 	return code;
@@ -184,8 +215,7 @@ static int run(const struct rt_run *r, struct rt_launch *l, struct err *err)
 	bool is_spoilt;
 	int code = 0;
 
-	for (unsigned i = 0; i < n; i++)
-		l[i].n_failures = hal_queue_failures(l[i].x->client->devices[l[i].x->device].queue);
+	note_failures(l, n);
 	if (argument_error(l, n, &why)) {
 		if (r->unmade)
 			*r->unmade = why;
@@ -246,8 +276,10 @@ int rt_launch_now(const struct rt_run *r, struct rt_buffer **const *outs,
 		code = run(r, l, err);
 	for (unsigned i = 0; i < n; i++)
 		rt_launch_end(&l[i], code != 0);
-	for (unsigned i = 0; code && i < r->n; i++)
+	for (unsigned i = 0; code && i < r->n; i++) {
 		rt_event_unref(done[i]);
+		done[i] = NULL;
+	}
 	if (l != &one)
 		free(l);
 	return code;

@@ -549,8 +549,9 @@ int rt_launch_bind_peers(struct rt_launch *l, const struct rt_launch *all, unsig
 int rt_launch_submit(struct rt_launch *l, struct err *err)
 {
 	struct rt_device *d = &l->x->client->devices[l->x->device];
-	/* Other processes compute with what a member sends before it is known to be spoilt. */
-	bool is_strict = l->meeting && l->meeting->world;
+	/* Others compute with what a member sends before it is known to be spoilt, and a member
+	 * with what a failure left in its mailbox. */
+	bool is_strict = l->meeting && l->meeting->image->n_slots;
 	struct hal_launch launch = { .exe = l->x->hal, .bindings = l->bindings,
 				     .n_failures = is_strict ? &l->n_failures : NULL };
 	const struct image *im = l->x->image;
@@ -587,9 +588,10 @@ void rt_launch_end(struct rt_launch *l, bool is_failed)
 	rt_discard(l->x->client, l->x->device, l->temp, l->temp_use);
 	for (unsigned i = 0; l->storages && i < im->info.n_args; i++)
 		rt_storage_unref(l->storages[i]);
-	if (is_failed)
-		for (unsigned i = 0; i < im->info.n_results; i++)
-			rt_buffer_unref(l->outs[i]);
+	for (unsigned i = 0; is_failed && i < im->info.n_results; i++) {
+		rt_buffer_unref(l->outs[i]);
+		l->outs[i] = NULL;
+	}
 	free(l->mems);
 	if (l->is_few)
 		return;

@@ -446,7 +446,8 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
  * of them that is pending defers all; one whose content is an error makes all results that
  * error. Launches that share devices run in one order on all of these, whatever threads make
  * them. Where members meet and one fails, those that rely on it fail with a text that names its
- * device, and the next launch runs again; who had ended before has right results. */
+ * device, and the next launch runs again; who had ended before has right results. Where it fails
+ * outs and done hold no reference: each is as it was, or NULL. */
 int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
 		    const bool *keep, struct rt_buffer **const *outs, struct rt_event **done,
 		    struct err *err);
