@@ -445,6 +445,58 @@ static void a_queue_reset_fails_those_that_meet_it(void **state)
 	drop(&pair);
 }
 
+/* Until the device has failed some work, of which the HAL need not have heard. */
+static void await_fault(unsigned device)
+{
+	struct hw_queue_state q[64];
+	bool is_there = false;
+	uint64_t bytes;
+	struct err err;
+
+	while (!is_there) {
+		if (hal_device_log(dev[device], HW_LOG_QUEUES, q, sizeof(q), &bytes, &err))
+			fail_msg("%s", err.msg);
+		for (unsigned i = 0; i < bytes / sizeof(*q); i++)
+			is_there |= q[i].is == HW_QUEUE_FAULTED;
+	}
+}
+
+/* Device 5 fails once, and again before it lends anew, of which is heard behind that: what was lent
+ * is whole, and whoever was launched with it must not fail. */
+static void what_is_heard_late_breaks_nothing_new(void **state)
+{
+	struct hw_binding b[RING_BINDINGS(2)];
+	struct group g, h;
+	struct err err;
+	uint64_t lent, va, same;
+
+	(void)state;
+	make(&g, 2, 5, 1, 64);
+	make(&h, 2, 4, 1, 64);
+	assert_int_equal(bind(&h, 1, b, &err), 0);
+	/* the window of 4 breaks, then that of 5 */
+	assert_int_equal(launch(&h, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	assert_int_equal(launch(&g, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_DROP_IRQ, 1000, &err), 0);
+	assert_int_equal(hal_queue_execute(queue(5, HAL_QUEUE_COMPUTE), &(struct hal_launch){
+					   .exe = h.exe[1], .bindings = b }, &h.value[1], &err), 0);
+	await_fault(5);
+	assert_int_equal(hal_peer_va(dev[6], g.data[0], &va, &err), 0);
+	lent = hal_times_lent(dev[5]);
+	expect(wait_for(&h, 1, &err), &err, ERR_UNAVAILABLE, "peer sim:4 failed");
+	assert_int_equal(hal_peer_va(dev[6], g.data[0], &same, &err), 0);
+	assert_true(va == same && lent == hal_times_lent(dev[5]));
+	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_DROP_IRQ, 0, &err), 0);
+	clear_boxes(&g);
+	clear_boxes(&h);
+	meet(&g);
+	meet(&h);
+	drop(&g);
+	drop(&h);
+}
+
 /* Member 4 knows why others' queues are reset, until it is told that this is over; of a device
  * that dies that is not the reason. Member 6 is told of what it has at that moment. */
 static void who_knows_why_a_peer_is_reset_fails_for_that(void **state)
@@ -623,6 +675,7 @@ int main(void)
 		cmocka_unit_test(sums_have_the_same_bits_everywhere),
 		cmocka_unit_test(a_dead_device_fails_those_that_meet_it),
 		cmocka_unit_test(a_queue_reset_fails_those_that_meet_it),
+		cmocka_unit_test(what_is_heard_late_breaks_nothing_new),
 		cmocka_unit_test(who_knows_why_a_peer_is_reset_fails_for_that),
 		cmocka_unit_test(the_page_tells_of_places_and_links),
 		cmocka_unit_test(a_neighbour_that_comes_later_is_told_of),
