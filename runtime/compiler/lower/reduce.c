@@ -5,10 +5,13 @@
  * Of one element each: the body, once, on the initial value and that. The larger or smaller of
  * numbers of a type that does not compute: of one that does and holds them all, which is one
  * instruction with the work around it. And those that find where something is: the device folds in
- * order, so of two indices the accumulator's is not the later one, and the body need not ask.
+ * order, so of two indices the accumulator's is not the later one, and the body need not ask. Along
+ * a long line they search its parts first, and then what those have found: places are counted in an
+ * array, of a part then, not of the line.
  */
 #include <string.h>
 
+#include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/opt/fuse.h"
 
@@ -191,19 +194,21 @@ static int answer(const struct tc_op *f, const struct tc_value *acc, const struc
 }
 
 /* Comparisons of indices are answered; an index that is one of two, whichever is less, is the
- * accumulator's. */
-static void settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
+ * accumulator's. Whether one was answered. */
+static bool settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
 {
 	struct tc_block *body = op->regions[0].block;
 	struct tc_value *acc = body->args[k], *elem = body->args[op->n_results + k];
 	struct indices x = { acc, elem, MOST_LOOKS };
+	bool is_any = false;
 
 	if (!is_counted(op, k) || !is_either(tc_in(body->last, k), &x))
-		return;
+		return false;
 	for (struct tc_op *f = body->first; f != body->last; f = f->next) {
 		int is = answer(f, acc, elem);
 		const uint8_t truth = is > 0;
 
+		is_any |= is >= 0;
 		if (is >= 0)
 			tc_replace_uses(tc_out(f, 0),
 					tc_splat(c, f, tc_out(f, 0)->type, &truth));
@@ -212,12 +217,76 @@ static void settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
 			  (tc_in(f, 0) == elem && tc_in(f, 1) == acc)))
 			tc_replace_uses(tc_out(f, 0), f->op == TC_MINIMUM ? acc : elem);
 	}
+	return is_any;
+}
+
+enum { LONG_LINE = 8192, SHORT_PART = 64, LONG_PART = 2048 };	/* elements */
+
+/* As many of a line's elements as are searched together; 0: it is short, or a prime or so. */
+static int64_t part_of_line(int64_t n)
+{
+	int64_t part = n < LONG_LINE ? 0 : LONG_PART;
+
+	while (part && n % part)
+		part--;
+	return part < SHORT_PART ? 0 : part;
+}
+
+/*
+ * The largest or smallest, and as operand k where it is, the first of equal ones: of each part of
+ * `part` elements first, with a place within that. A part that has found nothing gives what the
+ * reduction begins with, of which the first is taken, too.
+ */
+static void search_parts(struct tc_ctx *c, struct tc_op *op, unsigned k, int64_t part)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *t = tc_in(op, 0)->type, *found;
+	struct tc_op *first, *all;
+	int64_t dim[TC_MAX_RANK], last = t->rank;
+	struct tc_value *at;
+
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[last - 1] /= part;
+	dim[last] = part;
+	first = tc_clone(c, op, tc_map_new(c));
+	all = tc_clone(c, op, tc_map_new(c));
+	tc_set_ints(c, first, "dimensions", &last, 1);
+	tc_set_operand(first, !k, tc_build_reshape(&b, tc_in(op, !k), t->rank + 1u, dim));
+	at = tc_build_iota(&b, tc_tensor(c, (enum elem)tc_in(op, k)->type->elem, t->rank + 1u,
+					 dim), (unsigned)last);
+	tc_set_operand(first, k, at);
+	for (unsigned i = 0; i < 2; i++)
+		tc_out(first, i)->type = tc_tensor(c, (enum elem)op->results[i].type->elem,
+						   t->rank, dim);
+	tc_build_place(&b, first);
+	found = tc_out(first, k)->type;
+	at = tc_build2(&b, TC_MULTIPLY, tc_build_iota(&b, found, (unsigned)last - 1),
+		       tc_build_number(&b, found, (double)part));
+	tc_set_operand(all, !k, tc_out(first, !k));
+	tc_set_operand(all, k, tc_build2(&b, TC_ADD, tc_out(first, k), at));
+	tc_build_place(&b, all);
+	for (unsigned i = 0; i < 2; i++)
+		tc_replace_uses(tc_out(op, i), tc_out(all, i));
+	tc_erase(op);
 }
 
 void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op)
 {
+	const struct tc_type *t = tc_in(op, 0)->type;
+	unsigned last = t->rank - 1u;
+
 	if (reduce_one(c, op) || widen_pick(c, op))
 		return;
-	for (unsigned k = 0; k < op->n_results; k++)
-		settle_indices(c, op, k);
+	for (unsigned k = 0; k < op->n_results; k++) {
+		int64_t part;
+
+		if (!settle_indices(c, op, k) || op->n_results != 2 ||
+		    t->rank >= ISA_MAX_RANK || tc_attr_nth(op, "dimensions", 0) != last)
+			continue;
+		part = part_of_line(t->dim[last]);
+		if (part) {
+			search_parts(c, op, k, part);
+			return;
+		}
+	}
 }

@@ -47,41 +47,8 @@ static void sort_and_cut(const struct tc_build *b, int64_t k, struct tc_value **
 		v[i] = tc_build_part(b, v[i], 1, 0, k);
 }
 
-/* Of keys [rows, n] the first k and their places, [rows, k]. */
-static void find_top(const struct tc_build *b, struct tc_value *keys, int64_t k,
-		     struct tc_value **v)
-{
-	int64_t rows = keys->type->dim[0], n = keys->type->dim[1], groups = (n + GROUP - 1) / GROUP;
-	const int64_t grouped[] = { rows, groups, GROUP }, flat[] = { rows, k * GROUP };
-	const int64_t rest[] = { rows, groups * GROUP - n }, own[] = { 0, 1 };
-	enum elem elem = (enum elem)keys->type->elem;
-	double least = -ldexp(1, (int)elem_bytes(elem) * 8 - 1);
-	struct tc_value *part[2] = { keys }, *best[2], *place;
-	const struct tc_type *t;
-
-	if (n < WORTH * k * GROUP) {
-		v[0] = keys;
-		v[1] = tc_build_iota(b, tc_with_elem(b->c, keys->type, ELEM_S32), 1);
-		sort_and_cut(b, k, v);
-		return;
-	}
-	/* What fills the last group comes after all that is equal to it. */
-	if (rest[1]) {
-		part[1] = tc_build_number(b, tc_tensor(b->c, elem, 2, rest), least);
-		keys = tc_build_join(b, 2, part, 1);
-	}
-	keys = tc_build_reshape(b, keys, 3, grouped);
-	find_top(b, tc_build_fold(b, TC_MAXIMUM, keys, least, 1u << 2), k, best);
-	sort_by(b, TC_CMP_LT, 1, &best[1]);
-	v[0] = tc_build_rows(b, keys, best[1]);
-	t = tc_with_elem(b->c, v[0]->type, ELEM_S32);
-	place = tc_build2(b, TC_MULTIPLY, tc_build_broadcast(b, best[1], t, own),
-			  tc_build_number(b, t, GROUP));
-	v[1] = tc_build2(b, TC_ADD, place, tc_build_iota(b, t, 2));
-	for (unsigned i = 0; i < 2; i++)
-		v[i] = tc_build_reshape(b, v[i], 2, flat);
-	sort_and_cut(b, k, v);
-}
+/* How numbers become keys, which fall in the order of the sort, and keys become numbers again. */
+struct order { bool is_float, is_rising; };
 
 static struct tc_value *bits_as(const struct tc_build *b, struct tc_value *x, enum elem elem)
 {
@@ -99,6 +66,71 @@ static struct tc_value *turn_negative(const struct tc_build *b, struct tc_value 
 	most = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, most, tc_build_number(b, x->type, 1));
 	sign = tc_build2(b, TC_SHIFT_RIGHT_ARITHMETIC, x, tc_build_number(b, x->type, bits - 1));
 	return tc_build2(b, TC_XOR, x, tc_build2(b, TC_AND, sign, most));
+}
+
+static struct tc_value *keys_of(const struct tc_build *b, struct order order, struct tc_value *x)
+{
+	if (order.is_float)
+		x = turn_negative(b, x);
+	return order.is_rising ? tc_build1(b, TC_NOT, x) : x;
+}
+
+static struct tc_value *numbers_of(const struct tc_build *b, struct order order,
+				   struct tc_value *keys)
+{
+	if (order.is_rising)
+		keys = tc_build1(b, TC_NOT, keys);
+	return order.is_float ? turn_negative(b, keys) : keys;
+}
+
+/* The number whose key is `least`, the least integer. */
+static double number_of_least(struct order order, double least)
+{
+	if (order.is_rising)
+		return -1 - least;
+	return order.is_float ? -1 : least;
+}
+
+/*
+ * Of numbers x [rows, n] the first k keys and their places, [rows, k]. Keys are made for each of
+ * the two who look at them, the largest of a group and the sort of what is in the chosen ones:
+ * elementwise work that costs them nothing, and an array as large as x less.
+ */
+static void find_top(const struct tc_build *b, struct tc_value *x, struct order order, int64_t k,
+		     struct tc_value **v)
+{
+	int64_t rows = x->type->dim[0], n = x->type->dim[1], groups = (n + GROUP - 1) / GROUP;
+	const int64_t grouped[] = { rows, groups, GROUP }, flat[] = { rows, k * GROUP };
+	const int64_t rest[] = { rows, groups * GROUP - n }, own[] = { 0, 1 };
+	enum elem elem = (enum elem)x->type->elem;
+	double least = -ldexp(1, (int)elem_bytes(elem) * 8 - 1);
+	struct tc_value *part[2] = { x }, *best[2], *place;
+	const struct tc_type *t;
+
+	if (n < WORTH * k * GROUP) {
+		v[0] = keys_of(b, order, x);
+		v[1] = tc_build_iota(b, tc_with_elem(b->c, x->type, ELEM_S32), 1);
+		sort_and_cut(b, k, v);
+		return;
+	}
+	/* What fills the last group comes after all that is equal to it. */
+	if (rest[1]) {
+		part[1] = tc_build_number(b, tc_tensor(b->c, elem, 2, rest),
+					  number_of_least(order, least));
+		x = tc_build_join(b, 2, part, 1);
+	}
+	x = tc_build_reshape(b, x, 3, grouped);
+	find_top(b, tc_build_fold(b, TC_MAXIMUM, keys_of(b, order, x), least, 1u << 2),
+		 (struct order){ 0 }, k, best);
+	sort_by(b, TC_CMP_LT, 1, &best[1]);
+	v[0] = keys_of(b, order, tc_build_rows(b, x, best[1]));
+	t = tc_with_elem(b->c, v[0]->type, ELEM_S32);
+	place = tc_build2(b, TC_MULTIPLY, tc_build_broadcast(b, best[1], t, own),
+			  tc_build_number(b, t, GROUP));
+	v[1] = tc_build2(b, TC_ADD, place, tc_build_iota(b, t, 2));
+	for (unsigned i = 0; i < 2; i++)
+		v[i] = tc_build_reshape(b, v[i], 2, flat);
+	sort_and_cut(b, k, v);
 }
 
 /* The integer whose order the comparison is; ELEM_INVALID: it is another one. */
@@ -143,11 +175,11 @@ void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op)
 	const struct tc_type *t = tc_in(op, 0)->type;
 	unsigned last = t->rank - 1u;
 	struct tc_build b = tc_build_at(c, op);
-	struct tc_value *keys = tc_in(op, 0), *v[2];
+	struct tc_value *x = tc_in(op, 0), *v[2];
 	const struct tc_op *places = op->n_operands == 2 ? tc_in(op, 1)->def : NULL;
 	int64_t dim[TC_MAX_RANK], flat[2], k;
 	enum elem elem = key_elem(op);
-	bool is_falling;
+	struct order order = { .is_float = elem != t->elem };
 
 	if (!elem || !t->rank || op->n_operands > 2 || tc_attr_int(op, "dimension", -1) != last)
 		return;
@@ -157,22 +189,12 @@ void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op)
 	k = elements_used(op, last);
 	if (k < 1 || t->dim[last] >> 31 || t->dim[last] < WORTH * GROUP * k || !t->count)
 		return;
-	is_falling = tc_attr_int(op->regions[0].block->first, "comparison_direction", 0) ==
-		     TC_CMP_GT;
-	keys = bits_as(&b, keys, elem);
-	if (elem != t->elem)
-		keys = turn_negative(&b, keys);
-	if (!is_falling)
-		keys = tc_build1(&b, TC_NOT, keys);
+	order.is_rising = tc_attr_int(op->regions[0].block->first, "comparison_direction", 0) ==
+			  TC_CMP_LT;
 	flat[0] = t->count / t->dim[last];
 	flat[1] = t->dim[last];
-	find_top(&b, tc_build_reshape(&b, keys, 2, flat), k, v);
-	keys = v[0];
-	if (!is_falling)
-		keys = tc_build1(&b, TC_NOT, keys);
-	if (elem != t->elem)
-		keys = turn_negative(&b, keys);
-	v[0] = bits_as(&b, keys, (enum elem)t->elem);
+	find_top(&b, tc_build_reshape(&b, bits_as(&b, x, elem), 2, flat), order, k, v);
+	v[0] = bits_as(&b, numbers_of(&b, order, v[0]), (enum elem)t->elem);
 	/* The slices stay: what they take is there. */
 	memcpy(dim, t->dim, t->rank * sizeof(*dim));
 	dim[last] = k;
