@@ -491,24 +491,44 @@ static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_
 	return arg->uses;
 }
 
-/* What is gathered for a fusion that makes its result of it, element for element, is best put where
- * that goes, and written over: a cache has that memory then. Nothing that is joined or padded: its
- * parts would be there from early on, where others may lie until then (room.c). */
+/* Whether what the op makes is written by instructions that begin there. Not of what is joined or
+ * padded: its parts would be there from early on, where others may lie until then (room.c). */
+static bool is_born_at_once(const struct tc_op *op)
+{
+	return op->op == TC_GATHER || op->op == TC_FUSION || op->op == TC_DOT_GENERAL ||
+	       op->op == TC_CONVOLUTION || op->op == TC_WHILE;
+}
+
+/* The operand of a fusion that its result v may be written over, the last one made; or NULL. */
+static const struct tc_value *input_to_write_over(const struct emit *e, const struct tc_value *v)
+{
+	const struct tc_value *last = NULL;
+
+	for (unsigned k = 0; k < v->def->n_operands; k++) {
+		const struct tc_value *in = tc_in(v->def, k);
+
+		if (!in->def || !is_born_at_once(in->def) || in->uses->next ||
+		    in->def->block != v->def->block || e->wishes[in->id] ||
+		    !reads_alike(v->def, k, v->type))
+			continue;
+		if (!last || e->spans[in->def->id].start > e->spans[last->def->id].start)
+			last = in;
+	}
+	return last;
+}
+
+/* What is made for a fusion alone that makes its result of it, element for element, is best put
+ * where that goes, and written over: it takes no memory of its own, and a cache has that. */
 static void wish_for_input(struct emit *e, const struct tc_value *v, const struct home *home,
 			   const struct buffer *old)
 {
-	const struct tc_op *op = v->def;
-
-	if (!op || op->op != TC_FUSION || tc_attr_int(op, "kind", 0) != TC_FUSION_LOOP)
-		return;
-	for (unsigned k = 0; k < op->n_operands; k++) {
-		const struct tc_value *in = tc_in(op, k);
-
-		if (!in->def || in->def->op != TC_GATHER || in->uses->next ||
-		    !reads_alike(op, k, v->type))
-			continue;
-		tc_wish(e, in, home, old);
-		return;
+	while (v && v->def && v->def->op == TC_FUSION &&
+	       tc_attr_int(v->def, "kind", 0) == TC_FUSION_LOOP) {
+		v = input_to_write_over(e, v);
+		if (!v)
+			return;
+		tc_wish(e, v, home, old);
+		wish_for_start(e, v, home, old);
 	}
 }
 
@@ -545,7 +565,9 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			v = tc_in(v->def, 0);
 		wish_for_start(e, v, &h, old);
 		wish_for_steps(e, v, &h, old);
-		wish_for_input(e, v, &h, old);
+		/* What is read again is not put where it has to come from the host. */
+		if (!info || !info[i].memory_kind)
+			wish_for_input(e, v, &h, old);
 		if (v->def && v->def->op == TC_TRANSPOSE &&
 		    (tc_is_turned(e, tc_in(v->def, 0), NULL) ||
 		     tc_is_turned_fft(tc_in(v->def, 0), NULL)))

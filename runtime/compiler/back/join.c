@@ -122,12 +122,6 @@ static double bytes_beside(const struct tc_op *op, const struct tc_op *join)
 	}
 }
 
-static bool is_for_parts(const struct tc_op *op)
-{
-	return op->op == TC_FUSION || op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION ||
-	       op->op == TC_GATHER;
-}
-
 /* Bytes of the parts that op and later ones may write in their places. */
 static double bytes_to_come(const struct emit *e, const struct tc_op *op, const struct tc_op *join)
 {
@@ -137,7 +131,7 @@ static double bytes_to_come(const struct emit *e, const struct tc_op *op, const 
 	for (unsigned k = 0; k < join->n_operands; k++) {
 		const struct tc_value *v = tc_part_of(join, k);
 
-		if (v && is_for_parts(v->def) && e->spans[v->def->id].start >= from)
+		if (v && tc_is_for_parts(v->def) && e->spans[v->def->id].start >= from)
 			bytes += (double)v->type->bytes;
 	}
 	return bytes;
@@ -191,7 +185,7 @@ static void place_part(struct emit *e, const struct tc_value *v, const struct tc
 
 void tc_place_parts(struct emit *e, const struct tc_op *op)
 {
-	if (!is_for_parts(op))
+	if (!tc_is_for_parts(op))
 		return;
 	for (unsigned i = 0; i < op->n_results; i++) {
 		const struct tc_value *v = tc_out(op, i);

@@ -135,7 +135,7 @@ void tc_expect_birth(struct emit *e, struct room *r, const struct tc_value *v)
 	for (unsigned k = 0; v->def->op == TC_CONCATENATE && k < v->def->n_operands; k++) {
 		const struct tc_value *part = tc_part_of(v->def, k);
 
-		if (part && e->spans[part->def->id].start < r->birth)
+		if (part && tc_is_for_parts(part->def) && e->spans[part->def->id].start < r->birth)
 			r->birth = e->spans[part->def->id].start;
 	}
 }

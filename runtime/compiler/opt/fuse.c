@@ -24,6 +24,8 @@
 #define MAX_MEMBERS 200u
 #define MAX_INPUTS 16u
 #define MAX_OUTPUTS 8u
+#define MOST_REMADE 64u		/* members of a group that more are added to */
+#define MOST_STEPS 3u		/* behind each other, of what is made again */
 #define MOST_CARRIED 256u	/* by a loop whose turns give what goes together */
 
 struct member {
@@ -66,27 +68,6 @@ static struct note *note_of(const struct tc_op *op)
 static bool is_anchor(const struct tc_op *op)
 {
 	return op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION;
-}
-
-/* Whether a product or convolution runs with an epilogue, which keeps the dims of its result as
- * they are (back/emit_dot.c): those above 1, and an m and an n. */
-static bool takes_epilogue(const struct tc_op *op)
-{
-	const struct tc_type *t = op->results[0].type;
-	bool has_m = false, has_n = false;
-	unsigned nb, nk, first_n, n = 0;
-
-	if (op->op == TC_CONVOLUTION)
-		return true;
-	tc_attr_ints(op, "lhs_batching_dimensions", &nb);
-	tc_attr_ints(op, "lhs_contracting_dimensions", &nk);
-	first_n = tc_in(op, 0)->type->rank - nk;
-	for (unsigned d = 0; d < t->rank; d++) {
-		n += t->dim[d] != 1;
-		has_m |= d >= nb && d < first_n && t->dim[d] > 1;
-		has_n |= d >= first_n && t->dim[d] > 1;
-	}
-	return n + !has_m + !has_n <= ISA_MAX_RANK;
 }
 
 /* Whether the vector unit runs this op at all. */
@@ -183,40 +164,6 @@ static unsigned count_inputs(struct group *g)
 	return n;
 }
 
-/* The dims of a narrow operand of `op`, whose own dims are tied by `axis`. */
-static bool tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
-{
-	const struct tc_type *from = tc_in(op, 0)->type, *to = op->results[0].type;
-	unsigned n, k = 0;
-	const int64_t *bd;
-
-	memset(out, -1, ISA_MAX_RANK);
-	if (from->rank > ISA_MAX_RANK)
-		return false;
-	if (op->op == TC_BROADCAST_IN_DIM) {
-		bd = tc_attr_ints(op, "broadcast_dimensions", &n);
-		if (from->count != to->count)
-			return false;
-		for (unsigned i = 0; i < n; i++)
-			out[i] = from->dim[i] == 1 ? -1 : axis[bd[i]];
-		return true;
-	}
-	if (op->op != TC_RESHAPE)
-		return false;
-	for (unsigned i = 0; i < from->rank; i++) {
-		if (from->dim[i] == 1)
-			continue;
-		while (k < to->rank && to->dim[k] == 1)
-			k++;
-		if (k == to->rank || to->dim[k] != from->dim[i])
-			return false;
-		out[i] = axis[k++];
-	}
-	while (k < to->rank && to->dim[k] == 1)
-		k++;
-	return k == to->rank;
-}
-
 /* The iteration dims of operand 0 of m, which is narrow; false: m reads no such thing. */
 static bool narrow_axis(const struct member *m, int8_t *axis)
 {
@@ -224,7 +171,7 @@ static bool narrow_axis(const struct member *m, int8_t *axis)
 	unsigned n;
 
 	if (m->is_narrow && m->op->op != TC_REDUCE)
-		return tie_operand(m->op, m->axis, axis);
+		return tc_tie_operand(m->op, m->axis, axis);
 	if (m->is_narrow || m->op->op != TC_BROADCAST_IN_DIM)
 		return false;
 	bd = tc_attr_ints(m->op, "broadcast_dimensions", &n);
@@ -352,7 +299,7 @@ static bool try_narrow(struct group *g, struct tc_value *v, const int8_t *axis)
 	if (!is_elementwise(op)) {
 		int8_t below[ISA_MAX_RANK];
 
-		if (!tie_operand(op, axis, below))
+		if (!tc_tie_operand(op, axis, below))
 			return false;
 	}
 	join(g, op, true, axis);
@@ -375,7 +322,7 @@ static bool try_full(struct group *g, struct tc_value *v)
 	if (is_anchor(op)) {
 		g->is_broken |= g->has_siblings;
 		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces ||
-		    !takes_epilogue(op))
+		    !tc_takes_epilogue(op))
 			return false;
 		g->anchor = op;
 		join(g, op, false, NULL);
@@ -636,6 +583,124 @@ static void drop_idle_chains(struct group *g)
 	}
 }
 
+/* ---- what need not be read ---- */
+
+static bool is_read(struct group *g, const struct tc_value *v)
+{
+	for (const struct tc_use *u = v->uses; u; u = u->next)
+		if (member_of(g, u->user))
+			return true;
+	return false;
+}
+
+/* Whether v is quickly made of what the group reads anyway, as it is made already. */
+static bool can_be_remade(struct group *g, const struct tc_value *v, unsigned steps)
+{
+	const struct tc_op *op = v->def;
+
+	if (!steps || !op || op->block != g->root->block || !tc_is_quick(op) ||
+	    note_of(op)->group || !tc_same_dims(v->type, g->shape))
+		return false;
+	for (unsigned k = 0; k < op->n_operands; k++) {
+		const struct tc_value *in = tc_in(op, k);
+
+		if (!is_copied(in) && (!tc_same_dims(in->type, g->shape) ||
+				       (!is_read(g, in) && !can_be_remade(g, in, steps - 1))))
+			return false;
+	}
+	return true;
+}
+
+/* Whether others who look at v, if any, come before and could do without it, too. */
+static bool is_kept_for(struct group *g, const struct tc_value *v)
+{
+	bool is_any = false;
+
+	for (const struct tc_use *u = v->uses; u; u = u->next) {
+		if (member_of(g, u->user)) {
+			if (!is_elementwise(u->user) || u->user == g->anchor)
+				return false;
+			continue;
+		}
+		if (u->user->block != g->root->block || !is_elementwise(u->user))
+			return false;
+		is_any = true;
+	}
+	return is_any;
+}
+
+static void remake(struct group *g, struct tc_value *v)
+{
+	struct tc_op *op = tc_clone(g->c, v->def, tc_map_new(g->c));
+
+	tc_insert_before(v->def, op);
+	op->side = arena_copy(&g->c->arena, note_of(v->def), sizeof(struct note));
+	if (!op->side)
+		tc_fail(g->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned i = 0; i < g->n; i++)
+		for (unsigned k = 0; k < g->members[i].op->n_operands; k++)
+			if (tc_in(g->members[i].op, k) == v)
+				tc_set_operand(g->members[i].op, k, tc_out(op, 0));
+	join(g, op, false, NULL);
+	for (unsigned k = 0; k < op->n_operands; k++)
+		if (!is_copied(tc_in(op, k)) && can_be_remade(g, tc_in(op, k), MOST_STEPS))
+			remake(g, tc_in(op, k));
+}
+
+/*
+ * What an earlier instruction makes of something in a step or two, and the group reads beside
+ * that, as a gradient does of what its function went through, is made again, of the same bits:
+ * nobody has to write it and keep it until here. Groups of earlier ops are built later, and leave
+ * out what nobody reads any more.
+ */
+static void read_less(struct group *g)
+{
+	for (unsigned i = 0; i < g->n && g->n < MOST_REMADE; i++) {
+		struct member m = g->members[i];
+
+		for (unsigned k = 0; !m.is_narrow && is_elementwise(m.op) && k < m.op->n_operands;
+		     k++) {
+			struct tc_value *v = tc_in(m.op, k);
+
+			if (!is_copied(v) && is_kept_for(g, v) && can_be_remade(g, v, MOST_STEPS))
+				remake(g, v);
+		}
+	}
+}
+
+/* Whether op is made for a member alone, and could be of one group with it. */
+static bool could_join(struct group *g, const struct tc_value *v, const struct tc_op *user)
+{
+	const struct tc_op *op = v->def;
+
+	return op && op->block == user->block && is_elementwise(op) && is_root(op) &&
+	       !is_copied(v) && !note_of(op)->group && tc_same_dims(v->type, g->shape) &&
+	       tc_is_used_once(v);
+}
+
+/*
+ * Where the group had no room for more, a member may be left of which all operands are outside:
+ * each is an array that is written and read again. It is better off in one group with what makes
+ * them, of which its own result is all that is written.
+ */
+static void drop_far_ends(struct group *g)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		struct member *m = &g->members[i];
+		unsigned k = 0;
+
+		if (m->op == g->root || m->is_narrow || !is_elementwise(m->op) ||
+		    m->op->op == TC_BITCAST_CONVERT || users_of(g, m->op) != 1)
+			continue;
+		while (k < m->op->n_operands && could_join(g, tc_in(m->op, k), m->op))
+			k++;
+		if (k < m->op->n_operands || k < 2)
+			continue;
+		drop_member(g, i);
+		i = UINT32_MAX;		/* from the first on */
+	}
+}
+
 /* is_of_rows, of the group as it has become. */
 static bool has_become_of_rows(struct group *g, const struct tc_value *v)
 {
@@ -863,6 +928,9 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 		disband(g);
 	if (g->n == 1)
 		grow(g);
+	read_less(g);
+	if (!g->has_siblings && g->n_outer < 0)
+		drop_far_ends(g);
 	drop_idle_chains(g);
 	drop_all_if_rows_are_missing(g);
 	/* What was dropped is read. */

@@ -21,6 +21,16 @@ const struct tc_op *tc_join_of(const struct tc_value *v);
 /* The result, looked at by nobody else, that operand k of a concatenation is, in whatever
  * shape, or NULL. */
 const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k);
+/* Whether a product or convolution runs with an epilogue, which keeps the dims of its result as
+ * they are (back/emit_dot.c): those above 1, and an m and an n. */
+bool tc_takes_epilogue(const struct tc_op *op);
+/* The dims of an iteration space that those of op's operand are tied to, if op's own are tied to
+ * `axis` and it gives a narrow value another shape: ISA_MAX_RANK of them, -1: of size 1. */
+bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out);
+/* Whether an elementwise op takes a few cycles: less than to write and read what it gives. */
+bool tc_is_quick(const struct tc_op *op);
+/* Whether the op may write what it makes where that is a part of a whole, before the whole's op. */
+bool tc_is_for_parts(const struct tc_op *op);
 
 /* The type in which `elem` computes. */
 unsigned tc_computing(unsigned elem);

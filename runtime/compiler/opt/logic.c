@@ -2,10 +2,14 @@
 /*
  * Simpler forms of questions: a part of the pass simplify.
  */
+#include <string.h>
+
 #include "runtime/compiler/opt/simpler.h"
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
+
+#define MOST_QUESTIONS 8	/* about a value, for whose sake its bound is asked instead */
 
 /* Every integer is equal to itself. */
 static bool compare_with_itself(struct tc_ctx *c, struct tc_op *op)
@@ -77,10 +81,57 @@ static bool choose_larger(struct tc_ctx *c, struct tc_op *op)
 					    tc_in(op, 1), tc_in(op, 2)));
 }
 
+/* Whether op is this of v and what is everywhere the same. */
+static bool is_with_splat(const struct tc_op *op, enum tc_opcode which, const struct tc_value *v,
+			  const void *splat)
+{
+	const void *own = op->op == which && tc_in(op, 0) == v ? tc_splat_element(tc_in(op, 1)) :
+								NULL;
+
+	return own && !memcmp(own, splat, elem_bytes(v->type->elem));
+}
+
+/*
+ * Of x > k, where the larger of x and k is known, too, that is asked: max(x, k) > k. As a
+ * rectifier and its gradient do. So one of the two arrays need not be kept, where x is made for
+ * these alone by what an instruction makes together with them; x <= k is the same, and so are
+ * x < k and x >= k of the smaller. A NaN gives no in both. cse makes one of the two maxima.
+ */
+static bool ask_of_bound(struct tc_ctx *c, struct tc_op *op)
+{
+	int64_t direction = tc_attr_int(op, "comparison_direction", -1);
+	bool is_above = direction == TC_CMP_GT || direction == TC_CMP_LE;
+	enum tc_opcode bound = is_above ? TC_MAXIMUM : TC_MINIMUM;
+	struct tc_value *x = tc_in(op, 0);
+	const void *k = tc_splat_element(tc_in(op, 1));
+	struct tc_build b = tc_build_at(c, op);
+	bool is_any = false;
+	unsigned n = 0;
+
+	if (!k || (!is_above && direction != TC_CMP_LT && direction != TC_CMP_GE) || !x->def ||
+	    x->def->block != op->block || x->def->op == bound || !x->type->rank ||
+	    tc_attr_int(op, "compare_type", TC_CMP_FLOAT) == TC_CMP_TOTALORDER ||
+	    (!tc_has_trait(x->def, 'e') && x->def->op != TC_DOT_GENERAL &&
+	     x->def->op != TC_CONVOLUTION))
+		return false;
+	for (const struct tc_use *u = x->uses; u; u = u->next) {
+		bool is_bound = is_with_splat(u->user, bound, x, k);
+
+		if ((!is_bound && !is_with_splat(u->user, TC_COMPARE, x, k)) ||
+		    u->user->block != op->block || ++n > MOST_QUESTIONS)
+			return false;
+		is_any |= is_bound;
+	}
+	if (!is_any)
+		return false;
+	tc_set_operand(op, 0, tc_build2(&b, bound, x, tc_in(op, 1)));
+	return true;
+}
+
 bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op)
 {
 	switch (op->op) {
-	case TC_COMPARE: return compare_with_itself(c, op);
+	case TC_COMPARE: return compare_with_itself(c, op) || ask_of_bound(c, op);
 	case TC_AND:
 	case TC_OR: return join_truths(c, op);
 	case TC_SELECT: return choose_larger(c, op);

@@ -2,6 +2,7 @@
 /* What fusing and emission both ask of ops. */
 #include <string.h>
 
+#include "hal/hw/isa.h"
 #include "runtime/compiler/opt/fuse.h"
 
 const void *tc_splat_element(const struct tc_value *v)
@@ -156,6 +157,76 @@ const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k)
 	while (v->def && is_view(v->def) && only_user(v))
 		v = tc_in(v->def, 0);
 	return v->def && only_user(v) ? v : NULL;
+}
+
+bool tc_is_for_parts(const struct tc_op *op)
+{
+	return op->op == TC_FUSION || op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION ||
+	       op->op == TC_GATHER;
+}
+
+bool tc_takes_epilogue(const struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	bool has_m = false, has_n = false;
+	unsigned nb, nk, first_n, n = 0;
+
+	if (op->op == TC_CONVOLUTION)
+		return true;
+	tc_attr_ints(op, "lhs_batching_dimensions", &nb);
+	tc_attr_ints(op, "lhs_contracting_dimensions", &nk);
+	first_n = tc_in(op, 0)->type->rank - nk;
+	for (unsigned d = 0; d < t->rank; d++) {
+		n += t->dim[d] != 1;
+		has_m |= d >= nb && d < first_n && t->dim[d] > 1;
+		has_n |= d >= first_n && t->dim[d] > 1;
+	}
+	return n + !has_m + !has_n <= ISA_MAX_RANK;
+}
+
+bool tc_is_quick(const struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_ADD: case TC_SUBTRACT: case TC_MULTIPLY: case TC_NEGATE: case TC_ABS:
+	case TC_MAXIMUM: case TC_MINIMUM: case TC_COMPARE: case TC_SELECT: case TC_NOT:
+	case TC_AND: case TC_OR: case TC_XOR: case TC_CONVERT:
+		return op->results[0].type->rank <= ISA_MAX_RANK;
+	default:
+		return false;
+	}
+}
+
+bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
+{
+	const struct tc_type *from = tc_in(op, 0)->type, *to = op->results[0].type;
+	unsigned n, k = 0;
+	const int64_t *bd;
+
+	memset(out, -1, ISA_MAX_RANK);
+	if (from->rank > ISA_MAX_RANK)
+		return false;
+	if (op->op == TC_BROADCAST_IN_DIM) {
+		bd = tc_attr_ints(op, "broadcast_dimensions", &n);
+		if (from->count != to->count)
+			return false;
+		for (unsigned i = 0; i < n; i++)
+			out[i] = from->dim[i] == 1 ? -1 : axis[bd[i]];
+		return true;
+	}
+	if (op->op != TC_RESHAPE)
+		return false;
+	for (unsigned i = 0; i < from->rank; i++) {
+		if (from->dim[i] == 1)
+			continue;
+		while (k < to->rank && to->dim[k] == 1)
+			k++;
+		if (k == to->rank || to->dim[k] != from->dim[i])
+			return false;
+		out[i] = axis[k++];
+	}
+	while (k < to->rank && to->dim[k] == 1)
+		k++;
+	return k == to->rank;
 }
 
 /* ---- what an elementwise op takes in an instruction's body ---- */

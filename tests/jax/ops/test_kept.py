@@ -28,6 +28,90 @@ def temporaries(f, *args):
     return jax.jit(f).lower(*args).compile().memory_analysis().temp_size_in_bytes
 
 
+def test_a_sum_of_more_products_than_an_instruction_reads():
+    """The first of them are one array, not one each, and it lies in the result's memory."""
+    x = [uniform(64, 1000) for _ in range(22)]
+
+    def f(*x):
+        return sum((a * b for a, b in zip(x[2::2], x[3::2], strict=True)), x[0] * x[1])
+
+    agree(f, *x)
+    assert temporaries(f, *x) < x[0].nbytes
+
+
+def test_a_convolution_of_each_channel_by_itself():
+    x, w = uniform(4, 24, 24, 64), uniform(3, 3, 1, 64)
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=64,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    agree(f, x, w)
+    assert temporaries(f, x, w) < 1.3 * x.nbytes      # with its padding, and nothing else
+
+
+def test_what_a_loop_gives_is_written_over():
+    x = uniform(200, 200)
+
+    def f(x, y):
+        return lax.fori_loop(0, 5, lambda i, x: jnp.sin(x) * 0.9 + x[0], x) * 2 + y
+
+    agree(f, x, x.T)
+    # the other side of a turn, which reads a row of all
+    assert temporaries(f, x, x.T) < 1.5 * x.nbytes
+
+
+def test_gradients_that_a_step_takes_lie_where_its_results_go():
+    """Of a scan over stacked layers, each of which adds its own."""
+    w, x = uniform(6, 96, 96) / 10, uniform(32, 96)
+
+    def f(w, m, x):
+        def loss(w):
+            return (lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, w)[0] ** 2).sum()
+        m = 0.9 * m + jax.grad(loss)(w)
+        return w - 0.1 * m, m
+
+    agree(f, w, w * 2, x, tol=1e-4)
+    assert temporaries(f, w, w * 2, x) < w.nbytes
+
+
+def layers(act, depth=4):
+    """A loss whose gradient needs what every layer was given and gave."""
+    def loss(w, x):
+        for k in range(depth):
+            x = act(x @ w[k])
+        return (x * x).sum()
+    return jax.grad(loss)
+
+
+def test_of_a_rectifier_one_side_is_kept():
+    w, x = uniform(4, 64, 64) / 4, uniform(512, 64)
+    f = layers(jax.nn.relu)
+    agree(f, w, x, tol=1e-4)
+    # what each of four layers gives, and two gradients on their way
+    assert temporaries(f, w, x) < 6.5 * x.nbytes
+
+
+def test_what_a_function_went_through_is_made_again():
+    w, x = uniform(4, 64, 64) / 4, uniform(512, 64)
+    f = layers(jax.nn.gelu)
+    agree(f, w, x, tol=1e-4)
+    # three for each layer: of its tanh the operand, the result, and what it gives
+    assert temporaries(f, w, x) < 14.5 * x.nbytes
+
+
+def test_the_gradient_of_a_convolution_with_strides():
+    """Its parts lie in the result's memory until they are put together there."""
+    x, w = uniform(4, 32, 32, 64), uniform(3, 3, 64, 64) / 8
+
+    def f(x, w):
+        return jax.grad(lambda x: (lax.conv_general_dilated(
+            x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).sum())(x)
+
+    agree(f, x, w, tol=1e-4)
+    assert temporaries(f, x, w) < 1.4 * x.nbytes
+
+
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16, np.int32])
 @pytest.mark.parametrize("falling", [True, False])
 def test_keys_of_a_selection_are_no_array(dtype, falling):
@@ -40,6 +124,35 @@ def test_keys_of_a_selection_are_no_array(dtype, falling):
     if dtype == np.float32 and falling:
         x = x[:, :1 << 16]
         assert temporaries(lambda x: lax.top_k(x, 9), x) < x.nbytes / 2
+
+
+# Nothing is asked of a bound where the answer is another one.
+ODD = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 1.5, -1.5, 3e38, 1e-30, -1e-30] * 3)
+
+
+@pytest.mark.parametrize("bound", [0.0, -0.0, 1.0, -1.5, np.inf, np.nan])
+@pytest.mark.parametrize("ask", [lax.gt, lax.ge, lax.lt, lax.le, lax.eq, lax.ne])
+@pytest.mark.parametrize("of", [lax.max, lax.min])
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
+def test_questions_about_what_is_bounded(of, ask, bound, dtype):
+    x = ODD.astype(np.float32).astype(dtype)
+
+    def f(x, y):
+        x = x * y
+        k = jnp.full_like(x, bound)
+        return of(x, k), jnp.where(ask(x, k), x + 1, 7).astype(np.float32), ask(x, k)
+
+    def g(x, y):
+        x = x * y
+        k = jnp.full_like(x, bound)
+        return of(x, k), jnp.where(ask(x, k), y, -y), ask(x, k)
+
+    one = np.ones_like(x)
+    for h in (f, g):
+        true = jax.jit(h)(*jax.device_put((x, one), CPU))
+        for a, b in zip(jax.jit(h)(x, one), true, strict=True):
+            np.testing.assert_array_equal(np.asarray(a).astype(np.float64),
+                                          np.asarray(b).astype(np.float64))
 
 
 def of_kind(kind, shape, dtype):
