@@ -220,7 +220,7 @@ static bool settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
 	return is_any;
 }
 
-enum { LONG_LINE = 8192, SHORT_PART = 64, LONG_PART = 2048 };	/* elements */
+enum { LONG_LINE = 8192, SHORT_PART = 64, LONG_PART = 1024 };	/* elements */
 
 /* As many of a line's elements as are searched together; 0: it is short, or a prime or so. */
 static int64_t part_of_line(int64_t n)
@@ -283,7 +283,9 @@ void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op)
 		if (!settle_indices(c, op, k) || op->n_results != 2 ||
 		    t->rank >= ISA_MAX_RANK || tc_attr_nth(op, "dimensions", 0) != last)
 			continue;
-		part = part_of_line(t->dim[last]);
+		/* Of many lines the count along one is little beside them, and they are quicker
+		 * whole. */
+		part = t->dim[last] == (int64_t)t->count ? part_of_line(t->dim[last]) : 0;
 		if (part) {
 			search_parts(c, op, k, part);
 			return;
