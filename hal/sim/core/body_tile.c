@@ -140,6 +140,29 @@ ROWS(4, uint32_t)
 ROWS(8, uint64_t)
 ROWS(16, c16)
 
+/* Rows of a few pieces, side by side. */
+static void copy_pieces(const struct rows *x, char *to, const char *from)
+{
+	int64_t r = x->n;
+
+#define PIECES(n) \
+	case (n): \
+		for (; r; r--, to += x->to_row, from += x->from_row) \
+			memcpy(to, from, (n) * 16); \
+		return;
+	switch (x->cols) {
+	PIECES(1)
+	PIECES(2)
+	PIECES(3)
+	PIECES(4)
+	PIECES(5)
+	PIECES(6)
+	PIECES(7)
+	PIECES(MOST_PIECES)
+	}
+#undef PIECES
+}
+
 static void copy_few(const struct rows *x, char *to, const char *from, unsigned bytes)
 {
 	static void (*const copies[])(const struct rows *, char *, const char *) = {
@@ -157,10 +180,11 @@ static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t fr
 						     (size_t)n);
 }
 
+typedef uint32_t four __attribute__((vector_size(16), aligned(1), may_alias));
+
 /* Every second of n elements of 4 bytes, made dense; nothing behind the last is read. */
 static void every_second_4(char *to, const char *from, int64_t n)
 {
-	typedef uint32_t four __attribute__((vector_size(16), aligned(1), may_alias));
 	int64_t i = 0;
 
 	for (; i + 5 <= n; i += 4) {
@@ -255,7 +279,10 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 			.from_row = gather ? row : dense_row, .from_step = gather ? apart : each,
 		};
 
-		copy_few(&few, to, from, each);
+		if (is_pieces)
+			copy_pieces(&few, to, from);
+		else
+			copy_few(&few, to, from, each);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++) {
@@ -608,6 +635,28 @@ ZIP(16)
 ZIP(32)
 ZIP(64)
 
+/* Of three, of 4 bytes each. */
+static void zip_three(char *to, const char *const v[3], int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 4 <= n; i += 4, to += 48) {
+		const four a = *(const four *)(const void *)(v[0] + i * 4);
+		const four b = *(const four *)(const void *)(v[1] + i * 4);
+		const four c = *(const four *)(const void *)(v[2] + i * 4);
+		const four low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+		const four high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+		four *out = (void *)to;
+
+		out[0] = __builtin_shufflevector(low, c, 0, 1, 4, 2);
+		out[1] = (four){ low[3], c[1], high[0], high[1] };
+		out[2] = __builtin_shufflevector(high, c, 6, 2, 3, 7);
+	}
+	for (; i < n; i++, to += 12)
+		for (unsigned k = 0; k < 3; k++)
+			memcpy(to + k * 4, v[k] + i * 4, 4);
+}
+
 struct zip {
 	const void *const *values;
 	unsigned n, bytes;
@@ -625,6 +674,14 @@ static void zip_run(void *arg, const struct run_of *run)
 	if (z->n == 2 && z->bytes <= 8) {
 		pairs[__builtin_ctz(z->bytes)](run->to, (const char *)z->values[0] + first,
 					       (const char *)z->values[1] + first, run->n);
+		return;
+	}
+	if (z->n == 3 && z->bytes == 4) {
+		const char *v[3];
+
+		for (unsigned k = 0; k < 3; k++)
+			v[k] = (const char *)z->values[k] + first;
+		zip_three(run->to, v, run->n);
 		return;
 	}
 	for (int64_t i = 0; i < run->n; i += CHUNK)
