@@ -361,7 +361,7 @@ dist:
 check-install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
 	$(Q)MAKE="$(MAKE)" CC="$(CC)" LINK="$(ALL_LDFLAGS)" BUILD=$(BUILD) MODE=$(MODE) sh tests/install.sh
 
-# What a packager counts on: see the file. It builds the tree a second time.
+# What a packager counts on: see the file. It builds most of the tree a second time.
 .PHONY: check-build
 check-build: all
 	$(Q)MAKE="$(MAKE)" BUILT="$(abspath $(OUT))" MODE=$(MODE) sh tests/build.sh
