@@ -213,9 +213,10 @@ FUZZ_OPS_PARTS := $(filter-out %/main.o,$(FUZZ_OPS_OBJ))
 $(OUT)/tests/rt_fuzz_ops_test: $(FUZZ_OPS_PARTS)
 
 # The harness of the C suites: prints each program's name and cmocka's own lines.
-.PHONY: unit
+.PHONY: unit unit-programs
 PICKED := $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(subst *,%,$(T))),$(UNIT)),$(UNIT))
-unit: $(PICKED) $(PLUGIN) $(TOOLS)
+unit-programs: $(PICKED) $(PLUGIN) $(TOOLS)
+unit: unit-programs
 	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(PICKED)
 
 # make numerics: measures the errors of elementary functions anew, which takes an hour.
