@@ -17,7 +17,8 @@ enum {
 	MANY = 16,	/* systems, which lanes may go along */
 	LEAST_TURNED = 512,	/* matrices, of which each number is moved to those of others */
 	MOST_WITHOUT_LOOPS = 128,	/* rows of a system that is not of many */
-	MOST_FACTORED_SO = 32,	/* rows of a matrix that is not one of many */
+	MOST_FACTORED_SO = 64,	/* rows of a matrix, */
+	MOST_IN_SUCH = 256,	/* and of one whose corners are: else compiling takes too long */
 	MOST_UNKNOWNS = 32,	/* of a system whose lanes do, if it is solved without a loop */
 };
 
@@ -363,34 +364,6 @@ static struct tc_value *factor_cells(const struct tc_build *b, struct tc_value *
 	return tc_linalg_from_cells(b, &x);
 }
 
-/* The first columns of L, [batch, n, w], from those of a matrix whose columns before them are
- * taken off. */
-static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value *a)
-{
-	int64_t n = a->type->dim[1], w = a->type->dim[2], h = half_of(w);
-	struct tc_value *left, *right, *below, *part[2];
-	const int64_t corner[] = { a->type->dim[0], h, w - h };
-	struct tc_loop loop = { .n = w, .body = factor_column };
-
-	if (n <= TC_MOST_CELLS)
-		return factor_cells(b, a);
-	if (w <= FEW) {
-		left = tc_build_turn(b, a);
-		tc_build_loop(b, &loop, 1, &left);
-		return tc_build_turn(b, left);
-	}
-	left = factor_columns(b, tc_build_part(b, a, 2, 0, h));
-	below = tc_build_part(b, left, 1, h, n - h);
-	right = tc_build_part(b, tc_build_part(b, a, 1, h, n - h), 2, h, w - h);
-	right = tc_build2(b, TC_SUBTRACT, right,
-			  times_adjoint(b, below, tc_build_part(b, left, 1, h, w - h)));
-	part[0] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 3, corner), 0);
-	part[1] = factor_columns(b, right);
-	part[1] = tc_build_join(b, 2, part, 1);
-	part[0] = left;
-	return tc_build_join(b, 2, part, 2);
-}
-
 /* Where a matrix had no factor its last pivot is NaN, because each pivot hands it on: then
  * all of L is, as people test for. */
 static struct tc_value *spoil(const struct tc_build *b, struct tc_value *l)
@@ -566,7 +539,7 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	return tc_build_join(b, 2, x, 1);
 }
 
-/* L of few matrices that are not large, also without a loop. */
+/* L of matrices that are not large, also without a loop. */
 static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc_value *a)
 {
 	const int64_t n = a->type->dim[1], h = half_in_cells(n);
@@ -590,11 +563,47 @@ static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc
 	return tc_build_join(b, 2, part, 2);
 }
 
-static struct tc_value *factor(const struct tc_build *b, struct tc_value *a)
+/* The first columns of L, [batch, n, w], from those of a matrix whose columns before them are taken
+ * off. */
+static struct tc_value *factor_corner(const struct tc_build *b, struct tc_value *a)
 {
-	bool is_small = a->type->dim[1] <= MOST_FACTORED_SO && a->type->dim[0] < MANY;
+	const int64_t n = a->type->dim[1], w = a->type->dim[2];
+	struct system s = { .lower = true, .is_small = true };
+	struct tc_value *part[2];
 
-	return is_small ? factor_without_loops(b, a) : factor_columns(b, a);
+	s.t = part[0] = factor_without_loops(b, tc_build_part(b, a, 1, 0, w));
+	if (n == w)
+		return s.t;
+	s.rhs = tc_linalg_adjoint(b, tc_build_part(b, a, 1, w, n - w));
+	part[1] = tc_linalg_adjoint(b, solve(b, &s));
+	return tc_build_join(b, 2, part, 1);
+}
+
+/* The same of any number of columns; of: the rows of the whole matrix. */
+static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value *a, int64_t of)
+{
+	int64_t n = a->type->dim[1], w = a->type->dim[2], h = half_of(w);
+	struct tc_value *left, *right, *below, *part[2];
+	const int64_t corner[] = { a->type->dim[0], h, w - h };
+	struct tc_loop loop = { .n = w, .body = factor_column };
+
+	if (w <= MOST_FACTORED_SO && of <= MOST_IN_SUCH)
+		return factor_corner(b, a);
+	if (w <= FEW) {
+		left = tc_build_turn(b, a);
+		tc_build_loop(b, &loop, 1, &left);
+		return tc_build_turn(b, left);
+	}
+	left = factor_columns(b, tc_build_part(b, a, 2, 0, h), of);
+	below = tc_build_part(b, left, 1, h, n - h);
+	right = tc_build_part(b, tc_build_part(b, a, 1, h, n - h), 2, h, w - h);
+	right = tc_build2(b, TC_SUBTRACT, right,
+			  times_adjoint(b, below, tc_build_part(b, left, 1, h, w - h)));
+	part[0] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 3, corner), 0);
+	part[1] = factor_columns(b, right, of);
+	part[1] = tc_build_join(b, 2, part, 1);
+	part[0] = left;
+	return tc_build_join(b, 2, part, 2);
 }
 
 /* The diagonal of a Hermitian matrix is real, whatever its imaginary parts hold. */
@@ -609,7 +618,7 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
 		if (!lower)
 			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
-		l = spoil(&b, factor(&b, a));
+		l = spoil(&b, factor_columns(&b, a, a->type->dim[1]));
 		if (!lower)
 			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
 		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
