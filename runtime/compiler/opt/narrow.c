@@ -3,7 +3,9 @@
  * Whole numbers that are counted in more bits than they need. JAX numbers the elements of an array
  * of random bits in 64 bits, by iotas, and takes the upper half of each number and the lower one.
  * What is known to be 0 becomes that, and what is made of iotas and constants and narrowed at once
- * is counted in the narrow type, where sums and products are the same.
+ * is counted in the narrow type, where sums and products are the same. What a loop counts from 0 on
+ * is not below 0 either, nor are its multiples and their remainders, of which JAX asks that to
+ * round as Python does, and again for what it takes as an index.
  */
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
@@ -29,6 +31,50 @@ static bool number_of(const struct tc_value *v, uint64_t *number)
 	return element >= 0 || elem_class(v->type->elem) == ELEM_CLASS_UINT;
 }
 
+/* Whether v is `from` and known numbers that are added to it; *sum: these. Turns that were written
+ * one after the other add theirs so. */
+static bool is_sum_from(const struct tc_value *v, const struct tc_value *from, uint64_t *sum)
+{
+	uint64_t x;
+
+	*sum = 0;
+	for (unsigned i = 0; i < MOST_OPS && v != from; i++) {
+		const struct tc_op *op = v->def;
+		unsigned k;
+
+		if (!op || op->op != TC_ADD)
+			return false;
+		k = number_of(tc_in(op, 1), &x) ? 0 : 1;
+		if ((k && !number_of(tc_in(op, 0), &x)) || __builtin_add_overflow(*sum, x, sum))
+			return false;
+		v = tc_in(op, k);
+	}
+	return v == from;
+}
+
+/* Whether v is what a loop's body is given of a number that begins at 0 or above, that each turn
+ * adds as much to, and below a known number of which alone the loop turns; *most: the largest. */
+static bool find_most_counted(const struct tc_value *v, uint64_t *most)
+{
+	const struct tc_op *loop = v->block->region->parent, *below;
+	const struct tc_block *cond;
+	uint64_t first, step, limit, last;
+
+	if (!loop || loop->op != TC_WHILE || v->block != loop->regions[1].block)
+		return false;
+	cond = loop->regions[0].block;
+	below = tc_in(cond->last, 0)->def;
+	if (!below || below->op != TC_COMPARE || tc_in(below, 0) != cond->args[v->index] ||
+	    tc_attr_int(below, "comparison_direction", -1) != TC_CMP_LT ||
+	    !number_of(tc_in(below, 1), &limit) || !limit ||
+	    !number_of(tc_in(loop, v->index), &first) ||
+	    !is_sum_from(tc_in(v->block->last, v->index), v, &step))
+		return false;
+	*most = limit - 1;
+	/* What the last turn adds must not lead around to below 0. */
+	return !__builtin_add_overflow(*most, step, &last) && last <= largest(v->type);
+}
+
 /* Whether v's elements are known to be between 0 and *most, which no op on the way passes. Looks
  * at *left ops. */
 static bool find_most(const struct tc_value *v, unsigned *left, uint64_t *most)
@@ -36,9 +82,11 @@ static bool find_most(const struct tc_value *v, unsigned *left, uint64_t *most)
 	const struct tc_op *op = v->def;
 	uint64_t x, y;
 
-	if (!*left || !op || !tc_is_integer(v->type))
+	if (!*left || !tc_is_integer(v->type))
 		return false;
 	--*left;
+	if (!op)
+		return find_most_counted(v, most);
 	switch (op->op) {
 	case TC_CONSTANT:
 		return number_of(v, most);
@@ -53,6 +101,12 @@ static bool find_most(const struct tc_value *v, unsigned *left, uint64_t *most)
 		    (op->op == TC_ADD ? __builtin_add_overflow(x, y, most) :
 					__builtin_mul_overflow(x, y, most)))
 			return false;
+		break;
+	case TC_DIVIDE:
+	case TC_REMAINDER:
+		if (!number_of(tc_in(op, 1), &y) || !y || !find_most(tc_in(op, 0), left, &x))
+			return false;
+		*most = op->op == TC_DIVIDE ? x / y : x < y ? x : y - 1;
 		break;
 	case TC_CONVERT:
 	case TC_BROADCAST_IN_DIM:

@@ -122,12 +122,66 @@ static void whole_numbers_and_what_changes_none(void **state)
 	expect(LINES("add", "0x00000000", "%2", "%8", "f32"), "%9 =", true);
 }
 
+/* Of a loop that begins at `first`, turns while its number is `direction` than `most` and adds
+ * `step` in each turn: whether its body still asks if %30, of its number, is below 0. */
+static bool asks_below_zero(const char *first, const char *direction, const char *most,
+			    const char *step, const char *index)
+{
+	char text[3000], *out;
+	bool asks;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<i32>, %%2: tensor<f32>) {\n%%3 = constant() {value = dense<%s> : "
+		 "tensor<i32>} : tensor<i32>\n%%4 = constant() {value = dense<%s> : tensor<i32>} "
+		 ": tensor<i32>\n%%5 = constant() {value = dense<%s> : tensor<i32>} : tensor<i32>\n"
+		 "%%6 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+		 "%%7 = constant() {value = dense<0x07000000> : tensor<i32>} : tensor<i32>\n"
+		 "%%8, %%9 = while(%%3, %%2) : tensor<i32>, tensor<f32> (%%10: tensor<i32>, "
+		 "%%11: tensor<f32>) {\n%%12 = compare(%%10, %%4) {compare_type = <SIGNED>, "
+		 "comparison_direction = <%s>} : tensor<i1>\nreturn(%%12)\n} (%%20: tensor<i32>, "
+		 "%%21: tensor<f32>) {\n%s%%31 = compare(%%30, %%6) {compare_type = <SIGNED>, "
+		 "comparison_direction = <LT>} : tensor<i1>\n%%32 = convert(%%30) : tensor<f32>\n"
+		 "%%33 = select(%%31, %%21, %%32) : tensor<f32>\n%%34 = add(%%20, %%5) : "
+		 "tensor<i32>\n%%35 = add(%%5, %%34) : tensor<i32>\n"
+		 "return(%%35, %%33)\n}\nreturn(%%9)\n}\n}\n", first, most, step, direction, index);
+	out = opt_after("simplify", text);
+	asks = strstr(out, "select(");
+	free(out);
+	return asks;
+}
+
+#define BY(op, x, y) "%30 = " op "(" x ", " y ") : tensor<i32>\n"
+#define SEVENTH BY("remainder", "%20", "%7")
+#define MOST "0xffffff7f"	/* 2^31 - 1 */
+
+static void what_a_loop_counts_is_not_below_zero(void **state)
+{
+	static const char zero[] = "0x00000000", one[] = "0x01000000", many[] = "0xe8030000";
+
+	(void)state;
+	assert_false(asks_below_zero(zero, "LT", many, one, BY("multiply", "%20", "%7")));
+	assert_false(asks_below_zero(zero, "LT", many, one, SEVENTH));
+	assert_false(asks_below_zero(one, "LT", many, many, BY("divide", "%20", "%7")));
+	/* before the first turn, by less than nothing, past the last number */
+	assert_true(asks_below_zero("0xffffffff", "LT", many, one, SEVENTH));
+	assert_true(asks_below_zero(zero, "LT", many, "0xffffffff", SEVENTH));
+	assert_true(asks_below_zero(zero, "LT", MOST, one, SEVENTH));
+	assert_false(asks_below_zero(zero, "LT", "0xfdffff7f", one, SEVENTH));
+	/* what ends it otherwise, and what is not known or passes 31 bits */
+	assert_true(asks_below_zero(zero, "NE", many, one, SEVENTH));
+	assert_true(asks_below_zero(zero, "LT", many, one, BY("remainder", "%20", "%1")));
+	assert_true(asks_below_zero(zero, "LT", many, one, BY("remainder", "%1", "%7")));
+	assert_true(asks_below_zero(zero, "LT", many, one, BY("divide", "%20", "%6")));
+	assert_true(asks_below_zero(zero, "LT", "0x00000040", one, BY("multiply", "%20", "%7")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(upper_bits_of_small_numbers_are_zero),
 		cmocka_unit_test(what_is_narrowed_is_counted_so),
 		cmocka_unit_test(whole_numbers_and_what_changes_none),
+		cmocka_unit_test(what_a_loop_counts_is_not_below_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
