@@ -13,6 +13,7 @@
 
 #define MOST 32		/* ops between the two */
 #define MOST_PIECES 64	/* of an array that is put together of two */
+#define LEAST_WORK 64	/* elements; fewer may be taken apart, or a loop's */
 
 /* What is turned back: dim d of the new values is dim to[d] of those there are. */
 struct turn {
@@ -536,4 +537,65 @@ bool tc_put_together(struct tc_ctx *c, struct tc_op *op)
 	}
 	tc_replace(op, tc_build_join(&b, n, piece, (unsigned)d));
 	return true;
+}
+
+/* What v, an operand of the op, was before dims of 1 came or went, if an elementwise op of its
+ * block makes that; or NULL. */
+static struct tc_value *before_ones(const struct tc_op *op, const struct tc_value *v)
+{
+	struct tc_value *in = v->def && v->def->op == TC_RESHAPE ? tc_in(v->def, 0) : NULL;
+	const struct tc_type *to = v->type;
+	unsigned k = 0;
+
+	if (!in || !in->def || in->def->block != op->block || !tc_has_trait(in->def, 'e') ||
+	    in->type->rank > ISA_MAX_RANK)
+		return NULL;
+	for (unsigned d = 0; d < in->type->rank; d++) {
+		if (in->type->dim[d] == 1)
+			continue;
+		while (k < to->rank && to->dim[k] == 1)
+			k++;
+		if (k == to->rank || to->dim[k++] != in->type->dim[d])
+			return NULL;
+	}
+	return in;
+}
+
+/*
+ * Elementwise work on arrays that only differ by dims of 1 from what other such work makes: it is
+ * done on that, so that one instruction does both. So is asked whether indices are inside, which
+ * have their components along a dim of their own then.
+ */
+bool tc_work_before_ones(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type, *before = NULL;
+	struct tc_value *in[3];
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *made;
+
+	if (!tc_has_trait(op, 'e') || op->n_results != 1 || op->n_regions || !op->n_operands ||
+	    op->n_operands > 3 || t->count < LEAST_WORK)
+		return false;
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		in[i] = before_ones(op, tc_in(op, i));
+		if (!tc_same_dims(tc_in(op, i)->type, t) ||
+		    (!in[i] && !tc_splat_element(tc_in(op, i))) ||
+		    (in[i] && before && !tc_same_dims(in[i]->type, before)))
+			return false;
+		before = in[i] ? in[i]->type : before;
+	}
+	if (!before)
+		return false;
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (!in[i])
+			in[i] = tc_splat(c, op, tc_tensor(c, (enum elem)tc_in(op, i)->type->elem,
+							  before->rank, before->dim),
+					 tc_splat_element(tc_in(op, i)));
+	made = tc_build(&b, (enum tc_opcode)op->op,
+			tc_tensor(c, (enum elem)t->elem, before->rank, before->dim), op->n_operands,
+			in);
+	for (unsigned i = 0; i < op->n_attrs; i++)
+		tc_set_attr(c, made->def, op->attrs[i]);
+	made->def->where = op->where;
+	return tc_simplify_to(op, tc_build_reshape(&b, made, t->rank, t->dim));
 }

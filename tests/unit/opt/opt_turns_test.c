@@ -290,6 +290,44 @@ static void what_is_not_stored_by_turns_is_joined_as_it_was(void **state)
 					       "tensor<3x1xf32>\n", "%7, %8"));
 }
 
+/* Whether lines, which make %9 of %3, the sine of %1 in another shape, make it of the sine, whose
+ * shape is `shape`, and then reshape that. */
+static bool is_before_ones(const char *from, const char *to, const char *shape, const char *lines)
+{
+	char text[2000], *out, want[100];
+	bool is;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} (%%1: "
+		 "tensor<%sxf32>, %%8: tensor<%sxf32>) {\n%%2 = sine(%%1) : tensor<%sxf32>\n"
+		 "%%3 = reshape(%%2) : tensor<%sxf32>\n%%4 = constant() {value = dense<splat "
+		 "0x0000803f> : tensor<%sxf32>} : tensor<%sxf32>\n%s%%10 = sort(%%9) {dimension = "
+		 "0, is_stable = true} : tensor<%sxf32> (%%11: tensor<f32>, %%12: tensor<f32>) {\n"
+		 "%%13 = compare(%%11, %%12) {compare_type = <FLOAT>, comparison_direction = <LT>} "
+		 ": tensor<i1>\nreturn(%%13)\n}\nreturn(%%10, %%2)\n}\n}\n", from, to, from, to, to,
+		 to, lines, to);
+	out = opt_after("simplify", text);
+	snprintf(want, sizeof(want), ") : tensor<%sxf32>\n", shape);
+	is = strstr(strstr(out, " add("), want) && strstr(strstr(out, " add("), "reshape(");
+	free(out);
+	return is;
+}
+
+#define ADD(x, y, type) "%9 = add(" x ", " y ") : tensor<" type "xf32>\n"
+
+static void work_is_done_before_dims_of_one_come(void **state)
+{
+	(void)state;
+	assert_true(is_before_ones("32x5", "32x5x1", "32x5", ADD("%3", "%4", "32x5x1")));
+	assert_true(is_before_ones("32x5", "32x1x5", "32x5", ADD("%4", "%3", "32x1x5")));
+	assert_true(is_before_ones("1x160", "160", "1x160", ADD("%3", "%3", "160")));
+	/* other work is on what was not made so */
+	assert_false(is_before_ones("32x5", "32x5x1", "32x5", ADD("%3", "%8", "32x5x1")));
+	/* other dims, and few elements */
+	assert_false(is_before_ones("32x5", "160x1", "32x5", ADD("%3", "%4", "160x1")));
+	assert_false(is_before_ones("5x32", "32x5", "5x32", ADD("%3", "%4", "32x5")));
+	assert_false(is_before_ones("3x5", "3x5x1", "3x5", ADD("%3", "%4", "3x5x1")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +340,7 @@ int main(void)
 		cmocka_unit_test(results_that_are_joined_and_turned_are_joined_by_turns),
 		cmocka_unit_test(padded_arrays_that_do_not_meet_are_put_together),
 		cmocka_unit_test(what_is_not_stored_by_turns_is_joined_as_it_was),
+		cmocka_unit_test(work_is_done_before_dims_of_one_come),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
