@@ -26,6 +26,7 @@
 #define MAX_OUTPUTS 8u
 #define MOST_REMADE 64u		/* members of a group that more are added to */
 #define MOST_STEPS 3u		/* behind each other, of what is made again */
+#define FAR_STEPS 6u		/* the same, where several arrays are */
 #define MOST_CARRIED 256u	/* by a loop whose turns give what goes together */
 
 struct member {
@@ -49,6 +50,8 @@ struct group {
 	bool root_reduces;
 	bool has_siblings;
 	bool is_broken;			/* siblings keep out what the root's own group would take */
+	struct tc_map *remade;		/* what was made again for the group, and as what */
+	struct tc_made far;		/* what it reads for that besides, while it is looked for */
 };
 
 /* Of each op while the pass runs (op->side). */
@@ -378,20 +381,13 @@ static bool rows_are_full(struct group *g)
 	return all;
 }
 
-/* What one instruction reads: a value along some dims, from memory or made inside. */
-struct read {
-	const struct tc_value *v;
-	uint8_t elem;			/* the type in which it is wanted */
-	int8_t axis[ISA_MAX_RANK];
-};
-
-struct reads { struct read all[ISA_MAX_VALUES + 2]; unsigned n; };
+struct reads { struct tc_read all[ISA_MAX_VALUES + 2]; unsigned n; };
 
 /* Operand k of m. */
-static struct read read_of(struct group *g, const struct member *m, unsigned k)
+static struct tc_read read_of(struct group *g, const struct member *m, unsigned k)
 {
 	static const int8_t straight[ISA_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-	struct read r = { .v = tc_in(m->op, k) };
+	struct tc_read r = { .v = tc_in(m->op, k) };
 
 	r.elem = r.v->type->elem;
 	if (r.v->def && member_of(g, r.v->def))
@@ -404,41 +400,14 @@ static struct read read_of(struct group *g, const struct member *m, unsigned k)
 	return r;
 }
 
-static bool same_read(const struct read *a, const struct read *b)
-{
-	const void *x, *y;
-
-	if (a->elem != b->elem || a->v->type->elem != b->v->type->elem)
-		return false;
-	if (a->v != b->v) {
-		x = tc_splat_element(a->v);
-		y = tc_splat_element(b->v);
-		return x && y && !memcmp(x, y, elem_bytes(a->v->type->elem));
-	}
-	for (unsigned d = 0; d < a->v->type->rank; d++)
-		if (a->v->type->dim[d] > 1 && a->axis[d] != b->axis[d])
-			return false;
-	return true;
-}
-
 /* Whether that is another read than those there are. */
-static bool is_new(struct reads *l, const struct read *r)
+static bool is_new(struct reads *l, const struct tc_read *r)
 {
 	for (unsigned i = 0; i < l->n; i++)
-		if (same_read(&l->all[i], r))
+		if (tc_same_read(&l->all[i], r))
 			return false;
 	l->all[l->n++] = *r;
 	return true;
-}
-
-/* How many values it takes to have operand r, which is of no member, as it is. */
-static unsigned values_to_make(const struct read *r)
-{
-	unsigned elem = r->v->type->elem;
-
-	if (tc_splat_element(r->v))
-		return elem == ELEM_C128 ? 3 : 1;
-	return r->v->def && r->v->def->op == TC_IOTA ? 1 + !elem_computes(elem) : 1;
 }
 
 /* Whether one instruction reads and holds all of the group: counted as emission makes it
@@ -465,10 +434,10 @@ static bool has_room(struct group *g)
 			continue;
 		values += tc_most_values(m->op);
 		for (unsigned k = 0; k < n && values <= ISA_MAX_VALUES; k++) {
-			struct read r = read_of(g, m, k);
+			struct tc_read r = read_of(g, m, k);
 
 			if (!(r.v->def && member_of(g, r.v->def)) && is_new(&l, &r)) {
-				values += values_to_make(&r);
+				values += tc_values_to_make(&r);
 				inputs += !is_copied(r.v);
 			}
 			/* A select takes all as it is. */
@@ -590,6 +559,9 @@ static bool is_read(struct group *g, const struct tc_value *v)
 	for (const struct tc_use *u = v->uses; u; u = u->next)
 		if (member_of(g, u->user))
 			return true;
+	for (unsigned i = 0; i < g->far.n; i++)
+		if (g->far.of[i] == v)
+			return true;
 	return false;
 }
 
@@ -629,10 +601,18 @@ static bool is_kept_for(struct group *g, const struct tc_value *v)
 	return is_any;
 }
 
+static unsigned most_steps(const struct group *g)
+{
+	return g->far.n ? FAR_STEPS : MOST_STEPS;
+}
+
 static void remake(struct group *g, struct tc_value *v)
 {
-	struct tc_op *op = tc_clone(g->c, v->def, tc_map_new(g->c));
+	struct tc_op *op;
 
+	if (!g->remade)
+		g->remade = tc_map_new(g->c);
+	op = tc_clone(g->c, v->def, g->remade);
 	tc_insert_before(v->def, op);
 	op->side = arena_copy(&g->c->arena, note_of(v->def), sizeof(struct note));
 	if (!op->side)
@@ -643,8 +623,40 @@ static void remake(struct group *g, struct tc_value *v)
 				tc_set_operand(g->members[i].op, k, tc_out(op, 0));
 	join(g, op, false, NULL);
 	for (unsigned k = 0; k < op->n_operands; k++)
-		if (!is_copied(tc_in(op, k)) && can_be_remade(g, tc_in(op, k), MOST_STEPS))
+		if (!is_copied(tc_in(op, k)) && can_be_remade(g, tc_in(op, k), most_steps(g)))
 			remake(g, tc_in(op, k));
+}
+
+/*
+ * What arguments of the program would be read for all that is quickly made of nothing else, where
+ * that are more bytes: these have to be there anyway. As a lookup between the elements of a grid
+ * goes from a position to what is around it, which it weighs in the end by where that is.
+ */
+static void look_far(struct group *g)
+{
+	const struct tc_value *seen[ISA_MAX_IN];
+	uint64_t saved = 0, added = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		for (unsigned k = 0; k < g->members[i].op->n_operands; k++) {
+			struct tc_value *v = tc_in(g->members[i].op, k);
+			unsigned at = 0;
+
+			while (at < n && seen[at] != v)
+				at++;
+			if (at < n || n == ISA_MAX_IN || !v->def || is_copied(v) ||
+			    v->def->block != g->root->block || note_of(v->def)->group ||
+			    !tc_same_dims(v->type, g->shape) || !is_kept_for(g, v) ||
+			    !tc_add_made(&g->far, v, FAR_STEPS))
+				continue;
+			seen[n++] = v;
+			saved += elem_bytes(v->type->elem);
+		}
+	for (unsigned i = 0; i < g->far.n; i++)
+		added += elem_bytes(g->far.of[i]->type->elem);
+	if (added >= saved || g->far.n_ops > 2 * (saved - added))
+		g->far.n = 0;
 }
 
 /*
@@ -655,6 +667,7 @@ static void remake(struct group *g, struct tc_value *v)
  */
 static void read_less(struct group *g)
 {
+	look_far(g);
 	for (unsigned i = 0; i < g->n && g->n < MOST_REMADE; i++) {
 		struct member m = g->members[i];
 
@@ -662,10 +675,12 @@ static void read_less(struct group *g)
 		     k++) {
 			struct tc_value *v = tc_in(m.op, k);
 
-			if (!is_copied(v) && is_kept_for(g, v) && can_be_remade(g, v, MOST_STEPS))
+			if (!is_copied(v) && is_kept_for(g, v) &&
+			    can_be_remade(g, v, most_steps(g)))
 				remake(g, v);
 		}
 	}
+	g->far.n = 0;
 }
 
 /* Whether op is made for a member alone, and could be of one group with it. */

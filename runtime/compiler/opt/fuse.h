@@ -2,6 +2,7 @@
 #ifndef TC_OPT_FUSE_H
 #define TC_OPT_FUSE_H
 /* What fusing and emission both ask of ops. */
+#include "hal/hw/isa.h"
 #include "runtime/compiler/ir/ir.h"
 
 /* The single elementwise op of a reduce that the device folds by itself (add, multiply,
@@ -29,6 +30,22 @@ bool tc_takes_epilogue(const struct tc_op *op);
 bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out);
 /* Whether an elementwise op takes a few cycles: less than to write and read what it gives. */
 bool tc_is_quick(const struct tc_op *op);
+/* Arguments of the program that values are made of, and by how many ops, some of them counted for
+ * each value that is made of theirs. */
+enum { TC_MOST_MADE_OF = 4, TC_MOST_MADE_BY = 64 };
+struct tc_made { const struct tc_value *of[TC_MOST_MADE_OF]; unsigned n, n_ops; };
+/* Whether v is quickly made of nothing else and splats, of its dims all the way, in so many steps:
+ * adds these. Else nothing changes. Nor is an argument among them that a result is written over. */
+bool tc_add_made(struct tc_made *made, const struct tc_value *v, unsigned steps);
+/* What one instruction reads: a value along some dims, from memory or made inside. */
+struct tc_read {
+	const struct tc_value *v;
+	uint8_t elem;			/* the type in which it is wanted */
+	int8_t axis[ISA_MAX_RANK];
+};
+bool tc_same_read(const struct tc_read *a, const struct tc_read *b);
+/* How many values it takes to have operand r, which is of no member, as it is. */
+unsigned tc_values_to_make(const struct tc_read *r);
 /* Whether the op may write what it makes where that is a part of a whole, before the whole's op. */
 bool tc_is_for_parts(const struct tc_op *op);
 

@@ -189,7 +189,7 @@ bool tc_is_quick(const struct tc_op *op)
 	switch (op->op) {
 	case TC_ADD: case TC_SUBTRACT: case TC_MULTIPLY: case TC_NEGATE: case TC_ABS:
 	case TC_MAXIMUM: case TC_MINIMUM: case TC_COMPARE: case TC_SELECT: case TC_NOT:
-	case TC_AND: case TC_OR: case TC_XOR: case TC_CONVERT:
+	case TC_AND: case TC_OR: case TC_XOR: case TC_CONVERT: case TC_FLOOR: case TC_CEIL:
 		return op->results[0].type->rank <= ISA_MAX_RANK;
 	default:
 		return false;
@@ -227,6 +227,83 @@ bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
 	while (k < to->rank && to->dim[k] == 1)
 		k++;
 	return k == to->rank;
+}
+
+/* Whether v is an argument of the program that no result is written over, or a view of one. */
+static bool is_argument(const struct tc_value *v)
+{
+	const struct tc_op *func;
+
+	while (v->def && (v->def->op == TC_SLICE || v->def->op == TC_RESHAPE))
+		v = tc_in(v->def, 0);
+	func = v->def ? NULL : v->block->region->parent;
+	return func && func->op == TC_FUNC &&
+	       !(func->arg_info && (func->arg_info[v->index].alias >= 0 ||
+				    func->arg_info[v->index].is_donor));
+}
+
+static bool add_made(struct tc_made *m, const struct tc_value *v, const struct tc_value *first,
+		     unsigned steps)
+{
+	const struct tc_op *op = v->def;
+	unsigned at = 0;
+
+	if (is_argument(v)) {
+		while (at < m->n && m->of[at] != v)
+			at++;
+		if (at == TC_MOST_MADE_OF)
+			return false;
+		m->of[at] = v;
+		m->n += at == m->n;
+		return true;
+	}
+	if (!steps || !op || op->block != first->def->block || !tc_is_quick(op) ||
+	    !tc_same_dims(v->type, first->type) || m->n_ops++ == TC_MOST_MADE_BY)
+		return false;
+	for (unsigned k = 0; k < op->n_operands; k++) {
+		const struct tc_value *in = tc_in(op, k);
+
+		if (!tc_splat_element(in) && (!tc_same_dims(in->type, first->type) ||
+					      !add_made(m, in, first, steps - 1)))
+			return false;
+	}
+	return true;
+}
+
+bool tc_add_made(struct tc_made *made, const struct tc_value *v, unsigned steps)
+{
+	struct tc_made m = *made;
+
+	if (!v->def || !add_made(&m, v, v, steps))
+		return false;
+	*made = m;
+	return true;
+}
+
+bool tc_same_read(const struct tc_read *a, const struct tc_read *b)
+{
+	const void *x, *y;
+
+	if (a->elem != b->elem || a->v->type->elem != b->v->type->elem)
+		return false;
+	if (a->v != b->v) {
+		x = tc_splat_element(a->v);
+		y = tc_splat_element(b->v);
+		return x && y && !memcmp(x, y, elem_bytes(a->v->type->elem));
+	}
+	for (unsigned d = 0; d < a->v->type->rank; d++)
+		if (a->v->type->dim[d] > 1 && a->axis[d] != b->axis[d])
+			return false;
+	return true;
+}
+
+unsigned tc_values_to_make(const struct tc_read *r)
+{
+	unsigned elem = r->v->type->elem;
+
+	if (tc_splat_element(r->v))
+		return elem == ELEM_C128 ? 3 : 1;
+	return r->v->def && r->v->def->op == TC_IOTA ? 1 + !elem_computes(elem) : 1;
 }
 
 /* ---- what an elementwise op takes in an instruction's body ---- */

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.scipy.ndimage import map_coordinates
 
 CPU = jax.devices("cpu")[0]
 RNG = np.random.default_rng(0)
@@ -179,3 +180,31 @@ def test_places_along_a_line_are_counted_in_its_parts(shape, dtype, kind):
     agree(lambda x: jnp.argmax(x.T, 0), x, tol=0)
     if shape == (1 << 14,):
         assert temporaries(lambda x: jnp.argmax(x, -1), x) < 1 << 14
+
+
+def test_whether_indices_are_inside():
+    """That is asked again of them, where elements from outside are left out."""
+    x, i = uniform(96, 256), RNG.integers(-300, 300, (96, 256)).astype(np.int32)
+
+    def f(x, i):
+        return jnp.take_along_axis(x, i, 1)
+
+    np.testing.assert_array_equal(jax.jit(f)(x, i), jax.jit(f)(*jax.device_put((x, i), CPU)))
+    assert temporaries(f, x, i) <= i.nbytes
+
+
+@pytest.mark.parametrize("donated", [False, True])
+def test_places_between_elements(donated):
+    """What they are weighed by in the end is made of the arguments again."""
+    x, at = uniform(64, 64), np.abs(uniform(2, 9000)) * 70 - 3
+
+    def f(x, at):
+        return map_coordinates(x, list(at), order=1), at + 1
+
+    kept = jax.jit(f, donate_argnums=1) if donated else jax.jit(f)
+    true = jax.jit(f)(*jax.device_put((x, at), CPU))
+    for a, b in zip(kept(x, jnp.asarray(at)), true, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+    if not donated:
+        # what single elements are taken by, and three of the four that are
+        assert temporaries(f, x, at) < 6.2 * at[0].nbytes
