@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Copies and fills by a queue, over links as well.
+ *
  * Copies by the calling thread: stores through the mapped BAR where there is one, else
  * through staging memory and the DMA queue in pieces. Strided host arrays are
  * walked with their trailing dense dims as one run. Truth values become 0 or 1 as they are
@@ -11,18 +13,23 @@
 
 #define STAGE ((uint64_t)4 << 20)
 #define MAX_RANK 32u
+#define SMALL_COPY 65536u	/* bytes; more is worth an interrupt */
+
+static int check_range(const struct hal_mem *m, uint64_t offset, uint64_t bytes,
+		       const char *what, struct err *err)
+{
+	if (offset > m->bytes || bytes > m->bytes - offset)
+		return err_set(err, ERR_OUT_OF_RANGE, "%s of %llu bytes at offset %llu of a "
+			       "block of %llu", what, (unsigned long long)bytes,
+			       (unsigned long long)offset, (unsigned long long)m->bytes);
+	return 0;
+}
 
 static int check(struct hal_mem *m, uint64_t offset, uint64_t bytes, struct err *err)
 {
 	int code = hal_check(m->dev, err);
 
-	if (code)
-		return code;
-	if (offset > m->bytes || bytes > m->bytes - offset)
-		return err_set(err, ERR_OUT_OF_RANGE, "a copy of %llu bytes at offset %llu of "
-			       "a block of %llu", (unsigned long long)bytes,
-			       (unsigned long long)offset, (unsigned long long)m->bytes);
-	return 0;
+	return code ? code : check_range(m, offset, bytes, "a copy", err);
 }
 
 static void free_mem(void *arg, const struct err *err)
@@ -248,4 +255,52 @@ int hal_copy_out_strided(void *dst, struct hal_mem *src, uint64_t offset,
 			 const struct hal_strided *shape, int64_t deadline, struct err *err)
 {
 	return copy_strided(src, offset, dst, shape, OUT, deadline, err);
+}
+
+/* ---- by a queue ---- */
+
+static uint8_t copy_flags(uint64_t bytes)
+{
+	return bytes <= SMALL_COPY ? HW_INLINE : HW_IRQ;
+}
+
+int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset,
+		   struct hal_mem *src, uint64_t src_offset, uint64_t bytes,
+		   const struct hal_after *after, unsigned n_after, uint64_t *value,
+		   struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_COPY, .flags = copy_flags(bytes),
+			      .u.copy = { src->va + src_offset, dst->va + dst_offset, bytes } };
+	int code = check_range(dst, dst_offset, bytes, "a copy into", err);
+
+	if (!code)
+		code = check_range(src, src_offset, bytes, "a copy out", err);
+	if (!code && src->dev != q->dev)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a copy out of %s by a queue of %s: "
+			       "copies only write over links, so ask the device that has the data",
+			       src->dev->entry->info.bus_id, q->dev->entry->info.bus_id);
+	if (!code && dst->dev != q->dev) {
+		code = hal_peer_va(q->dev, dst, &sqe.u.copy.dst, err);
+		sqe.u.copy.dst += dst_offset;
+	}
+	return code ? code : hal_queue_submit(q, &sqe, NULL, after, n_after, value, err);
+}
+
+int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
+		      const struct hal_after *after, unsigned n_after, uint64_t *value,
+		      struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_COPY_2D, .flags = HW_IRQ };
+
+	return hal_queue_submit(q, &sqe, what, after, n_after, value, err);
+}
+
+int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
+		   uint64_t bytes, uint64_t pattern, uint64_t *value, struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_FILL, .flags = copy_flags(bytes),
+			      .u.copy = { pattern, dst->va + offset, bytes } };
+	int code = check_range(dst, offset, bytes, "a fill", err);
+
+	return code ? code : hal_queue_submit(q, &sqe, NULL, NULL, 0, value, err);
 }

@@ -341,7 +341,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	pthread_mutex_lock(&dev->exes_lock);
 	pthread_mutex_lock(&dev->trace_lock);
 	pthread_mutex_lock(&dev->life);
-	hal_say_stopped(dev, why.msg);
+	hal_say_stopped(dev, true, why.msg);
 	hal_die(dev, &why);
 	for (unsigned i = 0; i < 2; i++) {
 		hal_queue_fail_all(dev->queues[i], &why);

@@ -56,6 +56,7 @@
 #define HAL_FAILURES 4096u	/* failures of which a queue knows what was wrong */
 #define HAL_CLOSE_NS 5000000000ll	/* closing and unloading wait so long for work */
 #define HAL_STOPPED 256		/* bytes of a text that says why a queue was reset */
+#define HAL_PEER_VA (1ull << 56)	/* others' HBM in a context: chip k's from k << 48 on */
 #define HAL_CHIPS 128u		/* of a fabric, most */
 #define HAL_VIEWS 8u		/* of one chip's windows, old ones that work may name included */
 #define HAL_OWNER 128u		/* bytes of a borrowed chip's name */
@@ -86,7 +87,8 @@ struct hal_entry {
 	char where[128];	/* for the transport: an index, an address, a path */
 	struct hal_device *open;	/* NULL: it is not */
 	bool is_bare;		/* taken by hal_bare_open; under hal.lock */
-	char stopped[HAL_STOPPED];	/* why its work last was; under hal.stopped_lock */
+	/* Why its work was last reset, and dropped; under hal.stopped_lock. */
+	char reset[HAL_STOPPED], dropped[HAL_STOPPED];
 };
 
 struct vfio_domain;
@@ -369,10 +371,11 @@ void hal_tell_of_death(struct hal_device *dev);
  * nothing itself: the waiter does, because the caller may hold a queue's lock. Takes
  * device.lock. */
 void hal_die(struct hal_device *dev, const struct err *why);
-/* Why work of the device is about to be stopped, for those that meet it; and what was said last of
- * the device that is called so by hal_chip_name(): nothing of other processes' and of NULL. */
-void hal_say_stopped(struct hal_device *dev, const char *why);
-void hal_why_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED]);
+/* Why work of the device is about to be dropped, and if is_reset what runs stopped, for those that
+ * meet it; and what was said last of the device that is called so by hal_chip_name(): nothing of
+ * other processes' and of NULL. */
+void hal_say_stopped(struct hal_device *dev, bool is_reset, const char *why);
+void hal_why_stopped(struct hal *hal, const char *name, bool is_reset, char out[HAL_STOPPED]);
 /* Has the waiter thread look at completions, death and notices. Under any lock. */
 void hal_wake_waiter(struct hal_device *dev);
 /* hal_check, after a look at the device itself, which dies if it is in its fatal state or
@@ -480,6 +483,14 @@ void hal_queue_reap(struct hal_queue *q);
 /* What is pending is done and failed with *why (copied). For a device that is dead or ends:
  * the queue itself is not touched. Takes queue.lock; wakes sleepers, calls nobody. */
 void hal_queue_fail_all(struct hal_queue *q, const struct err *why);
+/* What is no executable. `args`: what a HW_COPY_2D says beside its descriptor, else NULL. */
+int hal_queue_submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hw_copy_2d *args,
+		     const struct hal_after *after, unsigned n_after, uint64_t *value,
+		     struct err *err);
+/* Waits until the window is known to be stale, the queue has failed once more, nothing of it is
+ * pending, or the deadline has passed. Takes completions itself, since the waiter may be in a
+ * callback that waits for our caller. 0, or the error that the device died of. */
+int hal_queue_await_failure(struct hal_queue *q, int64_t deadline, struct err *err);
 /* The device is reset: counts as a failure (hal_queue_failures). The caller holds queue.lock. */
 void hal_queue_note_reset(struct hal_queue *q, const struct err *why);
 /* Makes its ring anew, at opening and in a reset; the caller holds queue.lock or is alone.

@@ -13,14 +13,12 @@
  *
  * hal.links is over all of it, and is held while the devices answer.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "hal/hal_internal.h"
 #include "hal/hw/regs.h"
 
-#define PEER_VA (1ull << 56)	/* where contexts see others' HBM: of chip k from k << 48 on */
 #define SLOT_BYTES (1ull << 45)
 #define HEAR_NS 1000000000ll	/* a window that broke is heard of sooner */
 #define TRIES 4		/* another one may break meanwhile */
@@ -35,12 +33,6 @@ void hal_device_position(const struct hal_device *dev, struct hal_position *out)
 		out->coords[d] = id->coords[d];
 		out->shape[d] = id->shape[d];
 	}
-}
-
-const char *hal_chip_name(struct hal_device *dev, uint64_t chip)
-{
-	return chip == dev->identity.chip ? dev->entry->info.bus_id :
-	       chip < HAL_CHIPS ? atomic_load(&dev->chips[chip]) : NULL;
 }
 
 static int refuse(const struct hal_device *dev, const struct hal_device *peer, struct err *err)
@@ -81,14 +73,6 @@ bool hal_may_copy(const struct hal_device *dev, const struct hal_device *peer)
 	return hal_is_linked(dev, peer) || is_shared(dev, peer);
 }
 
-const char *hal_peer_name(const struct hal_device *dev, uint64_t va)
-{
-	uint64_t index = (va - PEER_VA) >> 48;
-
-	return va >= PEER_VA && dev->t->ops->hbm_show && index < dev->hal->n_entries ?
-	       dev->hal->entries[index].info.bus_id : NULL;
-}
-
 /* Under hal.links. */
 static int share(struct hal_device *dev, const struct hal_mem *mem, uint64_t *base,
 		 struct err *err)
@@ -96,7 +80,7 @@ static int share(struct hal_device *dev, const struct hal_mem *mem, uint64_t *ba
 	struct hal_device *peer = mem->dev;
 	int code;
 
-	*base = PEER_VA + ((uint64_t)peer->index << 48);
+	*base = HAL_PEER_VA + ((uint64_t)peer->index << 48);
 	/* Its blocks of HBM come and go. */
 	pthread_mutex_lock(&peer->lock);
 	code = peer->t->ops->hbm_show(peer->t, mem->va - HAL_HBM_VA, mem->bytes, dev->t, *base,
@@ -122,7 +106,7 @@ static int close_window(struct hal_device *dev, struct err *err)
  * told that asks for what lies behind its end. */
 static bool is_whole(struct hal_device *dev, struct hal_device *by)
 {
-	struct hw_peer_map m = { .va = PEER_VA, .offset = dev->identity.hbm_bytes,
+	struct hw_peer_map m = { .va = HAL_PEER_VA, .offset = dev->identity.hbm_bytes,
 				 .bytes = HW_PAGE, .key = dev->window,
 				 .chip = dev->identity.chip };
 
@@ -161,6 +145,8 @@ int hal_take_back(struct hal_device *dev, struct err *err)
 	pthread_mutex_lock(&dev->hal->links);
 	if (dev->window)
 		code = close_window(dev, err);
+	if (code == ERR_NOT_FOUND)	/* it was broken */
+		code = 0;
 	if (!code)
 		dev->window = 0;
 	pthread_mutex_unlock(&dev->hal->links);
@@ -175,12 +161,17 @@ static bool is_done(struct hal_device *dev, const struct hal_view *v)
 	return true;
 }
 
+static uint64_t place_of(unsigned chip, unsigned view)
+{
+	return HAL_PEER_VA + ((uint64_t)chip << 48) + view * SLOT_BYTES;
+}
+
 /* A place for one more view of the peer: one that was never used, or not any more. */
 static struct hal_view *find_room(struct hal_device *dev, unsigned chip, uint64_t *va)
 {
 	for (unsigned i = 0; i < HAL_VIEWS; i++) {
 		struct hal_view *v = &dev->views[chip][i];
-		struct hw_peer_map m = { .va = PEER_VA + ((uint64_t)chip << 48) + i * SLOT_BYTES };
+		struct hw_peer_map m = { .va = place_of(chip, i) };
 
 		*va = m.va;
 		if (!v->key)
@@ -206,7 +197,7 @@ static int look_at(struct hal_device *dev, const struct hal_lent *lent, const ch
 	for (unsigned i = 0; i < HAL_VIEWS; i++) {
 		v = &dev->views[chip][i];
 		if (v->key == lent->key) {
-			*base = PEER_VA + ((uint64_t)chip << 48) + i * SLOT_BYTES;
+			*base = place_of(chip, i);
 			return 0;
 		}
 		/* What is queued already may be of the old one. */
@@ -241,14 +232,9 @@ static struct hal_lent lent_of(const struct hal_device *peer)
  * lent anew all the same. Under hal.links. */
 static int await_failure(struct hal_device *dev, struct err *err)
 {
-	int64_t deadline = clock_after(HEAR_NS);
-	int code = 0;
+	int code = hal_queue_await_failure(dev->queues[HAL_QUEUE_COMPUTE], clock_after(HEAR_NS),
+					   err);
 
-	while (!code && !atomic_load(&dev->is_window_stale) && clock_ns() < deadline) {
-		hal_wake_waiter(dev);	/* it takes completions */
-		code = hal_check_alive(dev, err);
-		sched_yield();
-	}
 	atomic_store(&dev->is_window_stale, true);
 	return code;
 }

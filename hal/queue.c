@@ -19,8 +19,8 @@
 #include "hal/hw/regs.h"
 
 #define BOUND_ALIGN 64u
-#define SMALL_COPY 65536u	/* bytes; more is worth an interrupt */
 #define PAGE_LAUNCHES 64u	/* so often the page's numbers may be due */
+#define LOOK_NS 1000000ll	/* between looks at a queue that fails, as no interrupt may tell */
 #define REAP_EVERY 16u		/* submissions: to look for completions costs a cache miss */
 
 struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class cls)
@@ -30,16 +30,18 @@ struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class 
 
 /* ---- failures ---- */
 
-/* The device's record of fault `number`; false if it is gone. */
-static bool read_fault(struct hal_device *dev, uint64_t number, struct hw_fault *out)
+/* The device's record of fault `number`; false and why if it is gone. */
+static bool read_fault(struct hal_device *dev, uint64_t number, struct hw_fault *out,
+		       struct err *gone)
 {
 	struct hw_fault *page = calloc(64, sizeof(*page));
 	uint64_t bytes = 0;
 	bool found = false;
 
+	err_set(gone, ERR_NOT_FOUND, "it is not in the log");
 	if (page && !dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE,
 				      .id = HW_LOG_FAULT }, page, 64 * sizeof(*page),
-				      &bytes, NULL))
+				      &bytes, gone))
 		for (uint64_t i = 0; i < bytes / sizeof(*page) && !found; i++)
 			if (page[i].number == number) {
 				*out = page[i];
@@ -76,7 +78,7 @@ static void describe_peer(struct hal_queue *q, const struct hw_fault *f, const c
 		return;
 	}
 	if (f->bytes == HW_ST_RESET || f->bytes == HW_ST_DROPPED)
-		hal_why_stopped(q->dev->hal, name, stopped);
+		hal_why_stopped(q->dev->hal, name, f->bytes == HW_ST_RESET, stopped);
 	err_set(err, hw_status_code(f->status), "%s on %s: peer %s failed: %s (%s)%s%s", what,
 		q->dev->entry->info.bus_id, name ? name : chip, hw_status_text((unsigned)f->bytes),
 		hw_status_name((unsigned)f->bytes), *stopped ? ": " : "", stopped);
@@ -103,10 +105,23 @@ static bool describe_taken(struct hal_queue *q, const struct hw_fault *f, uint64
 	return true;
 }
 
+/* A fault of which only its status is known, though the device wrote a record: it may have died. */
+static void describe_unknown(struct hal_queue *q, const struct hw_cqe *cqe, const char *what,
+			     const struct err *gone, struct err *err)
+{
+	char more[256] = "";
+
+	if (cqe->detail)
+		snprintf(more, sizeof(more), "; the record on %.60s that tells more is gone: "
+			 "%.140s", q->dev->entry->info.bus_id, gone->msg);
+	err_set(err, hw_status_code(cqe->status), "%s: %s (%s)%s", what,
+		hw_status_text(cqe->status), hw_status_name(cqe->status), more);
+}
+
 /* `record` may be NULL: the device has none. */
 static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
-			   const struct hw_fault *record, const struct hal_slot *slot,
-			   struct err *err)
+			   const struct hw_fault *record, const struct err *gone,
+			   const struct hal_slot *slot, struct err *err)
 {
 	const struct hal_exe *exe = slot->exe;
 	const struct image_debug *where;
@@ -114,9 +129,7 @@ static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 	char on[48];
 
 	if (!record) {
-		err_set(err, hw_status_code(cqe->status), "%s: %s (%s)",
-			exe ? exe->name : "copy", hw_status_text(cqe->status),
-			hw_status_name(cqe->status));
+		describe_unknown(q, cqe, exe ? exe->name : "copy", gone, err);
 		return;
 	}
 	f = *record;
@@ -200,16 +213,16 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 {
 	struct hw_cqe dropped;
 	struct hw_fault record;
-	bool has_record = read_fault(q->dev, cqe->detail, &record);
-	struct err why, reset_err;
+	struct err why, reset_err, gone;
+	bool has_record = read_fault(q->dev, cqe->detail, &record, &gone);
 
-	describe_fault(q, cqe, has_record ? &record : NULL, &q->slots[value % HAL_RING], &why);
+	describe_fault(q, cqe, has_record ? &record : NULL, &gone, &q->slots[value % HAL_RING],
+		       &why);
 	if (cqe->status == HW_ST_PEER && has_record &&
 	    (record.bytes == HW_ST_RESET || record.bytes == HW_ST_DROPPED))
 		why = q->reason.code ? q->reason : value <= q->n_blamed ? q->blamed : why;
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
-	if (cqe->status != HW_ST_PEER)
-		hal_say_stopped(q->dev, why.msg);
+	hal_say_stopped(q->dev, false, why.msg);
 	if (q->dev->t->ops->ring_reset(q->ring, &reset_err)) {
 		hal_die(q->dev, &reset_err);
 	} else {
@@ -581,15 +594,9 @@ uint64_t hal_queue_failures(const struct hal_queue *q)
 	return __atomic_load_n(&q->failures.n, __ATOMIC_ACQUIRE);
 }
 
-static uint8_t copy_flags(uint64_t bytes)
-{
-	return bytes <= SMALL_COPY ? HW_INLINE : HW_IRQ;
-}
-
-/* `args`: what a HW_COPY_2D says beside its descriptor, else NULL. */
-static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hw_copy_2d *args,
-		  const struct hal_after *after, unsigned n_after, uint64_t *value,
-		  struct err *err)
+int hal_queue_submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hw_copy_2d *args,
+		     const struct hal_after *after, unsigned n_after, uint64_t *value,
+		     struct err *err)
 {
 	struct hal_across *across = NULL;
 	int code = hal_check(q->dev, err);
@@ -613,57 +620,6 @@ static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hw_copy_
 	if (code)
 		hal_across_drop(across);
 	return code;
-}
-
-static int check_range(const struct hal_mem *m, uint64_t offset, uint64_t bytes,
-		       const char *what, struct err *err)
-{
-	if (offset > m->bytes || bytes > m->bytes - offset)
-		return err_set(err, ERR_OUT_OF_RANGE, "%s of %llu bytes at offset %llu of a "
-			       "block of %llu", what, (unsigned long long)bytes,
-			       (unsigned long long)offset, (unsigned long long)m->bytes);
-	return 0;
-}
-
-int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset,
-		   struct hal_mem *src, uint64_t src_offset, uint64_t bytes,
-		   const struct hal_after *after, unsigned n_after, uint64_t *value,
-		   struct err *err)
-{
-	struct hw_sqe sqe = { .op = HW_COPY, .flags = copy_flags(bytes),
-			      .u.copy = { src->va + src_offset, dst->va + dst_offset, bytes } };
-	int code = check_range(dst, dst_offset, bytes, "a copy into", err);
-
-	if (!code)
-		code = check_range(src, src_offset, bytes, "a copy out", err);
-	if (!code && src->dev != q->dev)
-		return err_set(err, ERR_INVALID_ARGUMENT, "a copy out of %s by a queue of %s: "
-			       "copies only write over links, so ask the device that has the data",
-			       src->dev->entry->info.bus_id, q->dev->entry->info.bus_id);
-	if (!code && dst->dev != q->dev) {
-		code = hal_peer_va(q->dev, dst, &sqe.u.copy.dst, err);
-		sqe.u.copy.dst += dst_offset;
-	}
-	return code ? code : submit(q, &sqe, NULL, after, n_after, value, err);
-}
-
-int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
-		      const struct hal_after *after, unsigned n_after, uint64_t *value,
-		      struct err *err)
-{
-	struct hw_sqe sqe = { .op = HW_COPY_2D, .flags = HW_IRQ };
-
-	return submit(q, &sqe, what, after, n_after, value, err);
-}
-
-int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
-		   uint64_t bytes, uint64_t pattern, uint64_t *value, struct err *err)
-{
-	struct hw_sqe sqe = { .op = HW_FILL, .flags = copy_flags(bytes),
-			      .u.copy = { pattern, dst->va + offset, bytes } };
-	int code = check_range(dst, offset, bytes, "a fill", err);
-
-	return code ? code : submit(q, &sqe, NULL, NULL, 0, value, err);
 }
 
 /* ---- waiting ---- */
@@ -710,6 +666,35 @@ int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err)
 		code = hal_failures_find(&q->failures, value, err);
 		pthread_mutex_unlock(&q->lock);
 	}
+	return code;
+}
+
+int hal_queue_await_failure(struct hal_queue *q, int64_t deadline, struct err *err)
+{
+	uint64_t before;
+	int code;
+
+	pthread_mutex_lock(&q->lock);
+	before = q->failures.n;
+	q->sleepers++;
+	for (;;) {
+		int64_t until = clock_after(LOOK_NS);
+		struct timespec t = clock_spec(until < deadline ? until : deadline);
+
+		pthread_mutex_unlock(&q->lock);
+		code = hal_check_alive(q->dev, err);
+		pthread_mutex_lock(&q->lock);
+		reap(q);
+		if (code || q->failures.n != before || atomic_load(&q->dev->is_window_stale) ||
+		    atomic_load(&q->done) == q->submitted || clock_ns() >= deadline)
+			break;
+		pthread_cond_timedwait(&q->moved, &q->lock, &t);
+	}
+	q->sleepers--;
+	/* What was taken here others may wait for. */
+	if (q->notices && q->notices->value <= atomic_load(&q->done))
+		hal_wake_waiter(q->dev);
+	pthread_mutex_unlock(&q->lock);
 	return code;
 }
 
@@ -862,7 +847,7 @@ int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct 
 		pthread_mutex_unlock(&q->lock);
 		return 0;
 	}
-	hal_say_stopped(q->dev, why);
+	hal_say_stopped(q->dev, true, why);
 	code = q->dev->t->ops->ring_reset(q->ring, err);
 	while (!code && q->ring->head != q->ring->tail && q->dev->t->ops->reap(q->ring, &cqe))
 		;

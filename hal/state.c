@@ -71,6 +71,22 @@ int hal_check(struct hal_device *dev, struct err *err)
 	return 0;
 }
 
+/* ---- names ---- */
+
+const char *hal_chip_name(struct hal_device *dev, uint64_t chip)
+{
+	return chip == dev->identity.chip ? dev->entry->info.bus_id :
+	       chip < HAL_CHIPS ? atomic_load(&dev->chips[chip]) : NULL;
+}
+
+const char *hal_peer_name(const struct hal_device *dev, uint64_t va)
+{
+	uint64_t index = (va - HAL_PEER_VA) >> 48;
+
+	return va >= HAL_PEER_VA && dev->t->ops->hbm_show && index < dev->hal->n_entries ?
+	       dev->hal->entries[index].info.bus_id : NULL;
+}
+
 /* ---- death ---- */
 
 void hal_wake_waiter(struct hal_device *dev)
@@ -88,9 +104,11 @@ void hal_die(struct hal_device *dev, const struct err *why)
 	struct err death;
 	bool is_first;
 
-	/* A reset is no crash. */
-	if (why->code != ERR_ABORTED && !atomic_load(&dev->is_dead))
+	/* A reset is no crash, and says what for. */
+	if (why->code != ERR_ABORTED && !atomic_load(&dev->is_dead)) {
 		crash = hal_crash_begin(dev, NULL, 0, NULL);
+		hal_say_stopped(dev, true, why->msg);
+	}
 	pthread_mutex_lock(&dev->lock);
 	is_first = !atomic_load(&dev->is_dead);
 	if (is_first) {
@@ -117,14 +135,16 @@ void hal_die(struct hal_device *dev, const struct err *why)
 		hal_wake_waiter(dev);
 }
 
-void hal_say_stopped(struct hal_device *dev, const char *why)
+void hal_say_stopped(struct hal_device *dev, bool is_reset, const char *why)
 {
 	pthread_mutex_lock(&dev->hal->stopped_lock);
-	snprintf(dev->entry->stopped, HAL_STOPPED, "%s", why);
+	if (is_reset)
+		snprintf(dev->entry->reset, HAL_STOPPED, "%.*s", HAL_STOPPED - 1, why);
+	snprintf(dev->entry->dropped, HAL_STOPPED, "%.*s", HAL_STOPPED - 1, why);
 	pthread_mutex_unlock(&dev->hal->stopped_lock);
 }
 
-void hal_why_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED])
+void hal_why_stopped(struct hal *hal, const char *name, bool is_reset, char out[HAL_STOPPED])
 {
 	for (unsigned i = 0; i < hal->n_entries; i++) {
 		struct hal_entry *e = &hal->entries[i];
@@ -132,7 +152,7 @@ void hal_why_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED])
 		if (name != e->info.bus_id)
 			continue;
 		pthread_mutex_lock(&hal->stopped_lock);
-		memcpy(out, e->stopped, HAL_STOPPED);
+		memcpy(out, is_reset ? e->reset : e->dropped, HAL_STOPPED);
 		pthread_mutex_unlock(&hal->stopped_lock);
 	}
 }
@@ -405,7 +425,8 @@ void hal_failures_add(struct hal_failures *f, uint64_t first, uint64_t last,
 {
 	struct hal_failure *slot = &f->recent[f->n % HAL_FAILURES];
 
-	if (f->n >= HAL_FAILURES)
+	/* A reset when nothing was pending is the failure of none. */
+	if (f->n >= HAL_FAILURES && slot->first <= slot->last)
 		keep_old(f, slot);
 	*slot = (struct hal_failure){ first, last, *why };
 	/* Who has no lock asks whether there is any. */

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "hal/hal.h"
+#include "hal/hal_internal.h"
 #include "hal/telemetry.h"
 #include "tests/unit/ring.h"
 
@@ -445,20 +445,25 @@ static void a_queue_reset_fails_those_that_meet_it(void **state)
 	drop(&pair);
 }
 
-/* Until the device has failed some work, of which the HAL need not have heard. */
-static void await_fault(unsigned device)
+/* The device has failed some work, of which the HAL has yet to hear. */
+static bool has_faulted(unsigned device)
 {
 	struct hw_queue_state q[64];
 	bool is_there = false;
 	uint64_t bytes;
 	struct err err;
 
-	while (!is_there) {
-		if (hal_device_log(dev[device], HW_LOG_QUEUES, q, sizeof(q), &bytes, &err))
-			fail_msg("%s", err.msg);
-		for (unsigned i = 0; i < bytes / sizeof(*q); i++)
-			is_there |= q[i].is == HW_QUEUE_FAULTED;
-	}
+	if (hal_device_log(dev[device], HW_LOG_QUEUES, q, sizeof(q), &bytes, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned i = 0; i < bytes / sizeof(*q); i++)
+		is_there |= q[i].is == HW_QUEUE_FAULTED;
+	return is_there;
+}
+
+static void await_fault(unsigned device)
+{
+	while (!has_faulted(device))
+		;
 }
 
 /* Device 5 fails once, and again before it lends anew, of which is heard behind that: what was lent
@@ -494,6 +499,190 @@ static void what_is_heard_late_breaks_nothing_new(void **state)
 	meet(&g);
 	meet(&h);
 	drop(&g);
+	drop(&h);
+}
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	bool is_in, may_go;
+} waiter = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+
+static void keep_waiter(void *arg, const struct err *err)
+{
+	(void)arg;
+	(void)err;
+	pthread_mutex_lock(&waiter.lock);
+	waiter.is_in = true;
+	pthread_cond_broadcast(&waiter.moved);
+	while (!waiter.may_go)
+		pthread_cond_wait(&waiter.moved, &waiter.lock);
+	waiter.is_in = false;
+	pthread_cond_broadcast(&waiter.moved);
+	pthread_mutex_unlock(&waiter.lock);
+}
+
+static void set_waiter(bool may_go)
+{
+	pthread_mutex_lock(&waiter.lock);
+	waiter.may_go = may_go;
+	pthread_cond_broadcast(&waiter.moved);
+	while (waiter.is_in == may_go)
+		pthread_cond_wait(&waiter.moved, &waiter.lock);
+	pthread_mutex_unlock(&waiter.lock);
+}
+
+/* Device 5 has broken its window, and its waiter, in a callback, does not hear of it: who asks for
+ * an address, perhaps for whom the callback waits, does not wait for that. */
+static void a_failure_is_heard_of_while_the_waiter_is_busy(void **state)
+{
+	struct hw_binding b[RING_BINDINGS(2)];
+	struct group g, h;
+	struct err err;
+	uint64_t lent, va;
+	int64_t began, took;
+	int code;
+
+	(void)state;
+	make(&g, 2, 5, 1, 64);
+	make(&h, 2, 4, 1, 64);
+	assert_int_equal(bind(&h, 1, b, &err), 0);
+	/* the window of 4 breaks, then that of 5, whose waiter tells of it */
+	assert_int_equal(launch(&h, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	assert_int_equal(launch(&g, 1, &err), 0);
+	assert_int_equal(hal_queue_notify(queue(5, HAL_QUEUE_COMPUTE), g.value[0], keep_waiter,
+					  NULL, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	set_waiter(false);
+	assert_int_equal(hal_peer_va(dev[6], g.data[0], &va, &err), 0);
+	lent = hal_times_lent(dev[5]);
+	assert_int_equal(hal_queue_execute(queue(5, HAL_QUEUE_COMPUTE), &(struct hal_launch){
+					   .exe = h.exe[1], .bindings = b }, &h.value[1], &err), 0);
+	await_fault(5);
+	began = clock_ns();
+	code = hal_peer_va(dev[7], g.data[0], &va, &err);
+	took = clock_ns() - began;
+	set_waiter(true);
+	assert_int_equal(code, 0);
+	assert_true(took < SECOND / 2);
+	assert_int_equal(hal_times_lent(dev[5]), lent + 1);
+	expect(wait_for(&h, 1, &err), &err, ERR_UNAVAILABLE, "peer sim:4 failed");
+	clear_boxes(&g);
+	clear_boxes(&h);
+	meet(&g);
+	meet(&h);
+	drop(&g);
+	drop(&h);
+}
+
+/* There is no failure to hear of. */
+static void a_window_that_broke_for_no_failure_is_lent_anew_at_once(void **state)
+{
+	struct hal_mem *m = get(5, HAL_MEM_HBM, 64);
+	struct hw_sqe close = { .op = HW_WINDOW_CLOSE };
+	struct err err;
+	uint64_t lent, va;
+	int64_t began;
+
+	(void)state;
+	assert_int_equal(hal_take_back(dev[5], &err), 0);
+	assert_int_equal(hal_peer_va(dev[6], m, &va, &err), 0);
+	close.u.admin.value = dev[5]->window;
+	assert_int_equal(dev[5]->t->ops->link(dev[5]->t, close, NULL, 0, NULL, &err), 0);
+	lent = hal_times_lent(dev[5]);
+	began = clock_ns();
+	assert_int_equal(hal_peer_va(dev[7], m, &va, &err), 0);
+	assert_true(clock_ns() - began < SECOND / 2);
+	assert_int_equal(hal_times_lent(dev[5]), lent + 1);
+	/* nor to take back */
+	close.u.admin.value = dev[5]->window;
+	assert_int_equal(dev[5]->t->ops->link(dev[5]->t, close, NULL, 0, NULL, &err), 0);
+	assert_int_equal(hal_take_back(dev[5], &err), 0);
+	assert_int_equal(dev[5]->window, 0);
+	hal_mem_free(m);
+}
+
+/* What device 5 drops since device 4 failed breaks a window that it lent meanwhile. Why it was
+ * reset once is no reason. False: the HAL heard of the failure before that. */
+static bool drops_for_another(struct group *g, struct group *h, struct group *far)
+{
+	struct hw_binding b[RING_BINDINGS(2)];
+	struct hal_queue *q = queue(5, HAL_QUEUE_COMPUTE);
+	struct hal_launch l = { .exe = h->exe[1], .bindings = b };
+	uint64_t failures, va;
+	struct err err;
+	bool is_late;
+
+	assert_int_equal(launch(g, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(q, "long ago", &err), 0);
+	failures = hal_queue_failures(q);
+	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_DROP_IRQ, 1000, &err), 0);
+	assert_int_equal(bind(h, 1, b, &err), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(hal_queue_execute(q, &l, &h->value[1], &err), 0);
+	assert_int_equal(hal_peer_va(dev[6], g->data[0], &va, &err), 0);
+	assert_int_equal(hal_take_back(dev[5], &err), 0);
+	assert_int_equal(launch(far, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	while (hal_queue_failures(q) == failures && !has_faulted(5))
+		;
+	assert_int_equal(launch(g, 0, &err), 0);
+	is_late = hal_queue_failures(q) == failures;
+	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_DROP_IRQ, 0, &err), 0);
+	expect(wait_for(h, 1, &err), &err, ERR_ABORTED, "sim:4");
+	if (!is_late)
+		assert_int_equal(hal_queue_reset(queue(6, HAL_QUEUE_COMPUTE), "late", &err), 0);
+	expect(wait_for(g, 1, &err), &err, is_late ? ERR_UNAVAILABLE : ERR_ABORTED,
+	       is_late ? "peer sim:5 failed" : "late");
+	if (is_late && (strstr(err.msg, "long ago") || !strstr(err.msg, "sim:4")))
+		fail_msg("%s", err.msg);
+	return is_late;
+}
+
+static void an_old_reason_is_not_named(void **state)
+{
+	struct group g, h, far;
+
+	(void)state;
+	make(&g, 2, 5, 1, 64);
+	make(&h, 2, 4, 1, 64);
+	make(&far, 2, 4, 7, 64);
+	while (!drops_for_another(&g, &h, &far))
+		;
+	clear_boxes(&g);
+	clear_boxes(&h);
+	clear_boxes(&far);
+	meet(&g);
+	meet(&h);
+	meet(&far);
+	drop(&g);
+	drop(&h);
+	drop(&far);
+}
+
+/* Device 5 dies before the HAL has asked it whom its work failed for: the error names it then. */
+static void a_fault_whose_record_is_gone_names_its_device(void **state)
+{
+	struct hw_binding b[RING_BINDINGS(2)];
+	struct hal_queue *q = queue(5, HAL_QUEUE_COMPUTE);
+	struct group h;
+	struct err err;
+
+	(void)state;
+	make(&h, 2, 4, 1, 64);
+	assert_int_equal(bind(&h, 1, b, &err), 0);
+	assert_int_equal(launch(&h, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_DROP_IRQ, 1000, &err), 0);
+	assert_int_equal(hal_queue_execute(q, &(struct hal_launch){
+					   .exe = h.exe[1], .bindings = b }, &h.value[1], &err), 0);
+	await_fault(5);
+	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_FATAL, 0, &err), 0);
+	expect(wait_for(&h, 1, &err), &err, ERR_UNAVAILABLE, "sim:5");
+	assert_int_equal(hal_device_reset(dev[5], &err), 0);
+	clear_boxes(&h);
+	meet(&h);
 	drop(&h);
 }
 
@@ -676,6 +865,10 @@ int main(void)
 		cmocka_unit_test(a_dead_device_fails_those_that_meet_it),
 		cmocka_unit_test(a_queue_reset_fails_those_that_meet_it),
 		cmocka_unit_test(what_is_heard_late_breaks_nothing_new),
+		cmocka_unit_test(a_failure_is_heard_of_while_the_waiter_is_busy),
+		cmocka_unit_test(a_window_that_broke_for_no_failure_is_lent_anew_at_once),
+		cmocka_unit_test(an_old_reason_is_not_named),
+		cmocka_unit_test(a_fault_whose_record_is_gone_names_its_device),
 		cmocka_unit_test(who_knows_why_a_peer_is_reset_fails_for_that),
 		cmocka_unit_test(the_page_tells_of_places_and_links),
 		cmocka_unit_test(a_neighbour_that_comes_later_is_told_of),

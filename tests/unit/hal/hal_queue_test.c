@@ -270,7 +270,12 @@ static void failures_are_never_forgotten(void **state)
 		err_set(&why, i % 4 ? ERR_DATA_LOSS : ERR_ABORTED, "behind it");
 		if (i % 2 == 0)
 			hal_failures_add(&f, 10 * i + 6, 10 * i + 6, &why);
+		/* The device is reset, with nothing pending. */
+		if (i % 3 == 0)
+			hal_failures_add(&f, 10 * i + 9, 10 * i + 8, &why);
 	}
+	for (size_t i = 0; i < f.n_old; i++)
+		assert_true(f.old[i].first <= f.old[i].last);
 	for (uint64_t v = 0; v < 10 * N + 10; v++) {
 		uint64_t i = v / 10, at = v % 10;
 		int want = i == N ? 0 : at >= 3 && at <= 5 ? ERR_DATA_LOSS :
