@@ -592,6 +592,15 @@ static void begin_to_hang(const struct meeting *m, unsigned r)
 		;
 }
 
+/* By a PEER_MAP of what lies past a window's end it is told whether the window is whole, also to
+ * who sees it already: nothing is mapped. */
+static void expect_whole(unsigned chip, bool is_whole)
+{
+	assert_int_equal(peer_map(!chip, (struct hw_peer_map){
+		.va = peer_va(chip), .offset = t[chip].hbm_bytes, .bytes = HW_PAGE,
+		.key = key[chip], .chip = chip }), is_whole ? HW_ST_BAD_FIELD : HW_ST_NO_SUCH_ID);
+}
+
 /* A chip fails while all others wait for it: each of them hears within a second, by its name
  * and reason, whether it was to write to that chip or not. Then all are joined again, and
  * meet. */
@@ -628,6 +637,7 @@ static void a_failing_chip_fails_its_peers_by_name(void **state)
 		}
 		if (how == HUNG)
 			begin_to_hang(&m, dead);
+		expect_whole(dead, true);
 		began = clock_ns();
 		if (how == TRAP || how == REFUSED)
 			begin(&m, dead);
@@ -642,6 +652,8 @@ static void a_failing_chip_fails_its_peers_by_name(void **state)
 			assert_int_equal(t[r].fault.bytes, broken_as[how]);
 		}
 		assert_true(clock_ns() - began < 5 * SECOND);
+		for (unsigned r = 0; r < N; r++)
+			expect_whole(r, false);
 		for (unsigned r = 0; r < N; r++)
 			if (r != dead)
 				assert_int_equal(t_reset(&t[r], &t[r].work), 0);
