@@ -13,6 +13,7 @@ import sys
 import pytest
 from devices.cases import CASES
 from devices.counted import PROGRAMS as COUNTED
+from devices.loops import NAME as LOOPS
 from devices.shown import PROGRAMS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -83,6 +84,11 @@ def test_members_meet_no_more_often_and_get_no_more_bytes_than_with_xla(wrong_wh
     wrong, said = wrong_when_counted
     assert name in wrong, said
     assert not wrong[name], wrong[name]
+
+
+def test_collectives_in_loops_of_several_threads_are_right():
+    wrong, said = wrong_in("devices/loops.py")
+    assert wrong == {LOOPS: ""}, f"{wrong}\n{said}"
 
 
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
