@@ -220,6 +220,36 @@ static bool settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
 	return is_any;
 }
 
+/* Whether nobody asks which number v is, an index or one of two: it only becomes result k, which
+ * is_either knows. */
+static bool is_only_passed(const struct tc_value *v, unsigned k, struct indices *x)
+{
+	for (const struct tc_use *u = v->uses; u; u = u->next) {
+		const struct tc_op *op = u->user;
+		bool is_passed = (op->op == TC_SELECT && tc_in(op, 0) != v) ||
+				 op->op == TC_MAXIMUM || op->op == TC_MINIMUM;
+
+		if (op->op == TC_RETURN ? u - op->operands == k :
+					  op->n_results == 1 && tc_is_unused(tc_out(op, 0)))
+			continue;
+		if (!is_passed || !x->left)
+			return false;
+		x->left--;
+		if (!is_only_passed(tc_out(op, 0), k, x))
+			return false;
+	}
+	return true;
+}
+
+/* The same of both indices of a body: it does not matter from where they are counted. */
+static bool are_only_passed(const struct tc_op *op, unsigned k)
+{
+	const struct tc_block *body = op->regions[0].block;
+	struct indices x = { body->args[k], body->args[op->n_results + k], MOST_LOOKS };
+
+	return is_only_passed(x.acc, k, &x) && is_only_passed(x.elem, k, &x);
+}
+
 enum { LONG_LINE = 8192, SHORT_PART = 64, LONG_PART = 1024 };	/* elements */
 
 /* As many of a line's elements as are searched together; 0: it is short, or a prime or so. */
@@ -286,7 +316,7 @@ void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op)
 		/* Of many lines the count along one is little beside them, and they are quicker
 		 * whole. */
 		part = t->dim[last] == (int64_t)t->count ? part_of_line(t->dim[last]) : 0;
-		if (part) {
+		if (part && are_only_passed(op, k)) {
 			search_parts(c, op, k, part);
 			return;
 		}

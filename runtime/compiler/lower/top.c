@@ -83,12 +83,16 @@ static struct tc_value *numbers_of(const struct tc_build *b, struct order order,
 	return order.is_float ? turn_negative(b, keys) : keys;
 }
 
-/* The number whose key is `least`, the least integer. */
-static double number_of_least(struct order order, double least)
+/* The number whose key is the least integer: bits, as no double is the largest of 64. */
+static struct tc_value *number_of_least(const struct tc_build *b, struct order order,
+					enum elem elem)
 {
-	if (order.is_rising)
-		return -1 - least;
-	return order.is_float ? -1 : least;
+	size_t last = elem_bytes(elem) - 1;
+	uint8_t number[8];
+
+	memset(number, order.is_rising || order.is_float ? 0xff : 0, last);
+	number[last] = order.is_rising ? 0x7f : order.is_float ? 0xff : 0x80;
+	return tc_build_data(b, tc_tensor(b->c, elem, 0, NULL), number);
 }
 
 /*
@@ -115,8 +119,8 @@ static void find_top(const struct tc_build *b, struct tc_value *x, struct order 
 	}
 	/* What fills the last group comes after all that is equal to it. */
 	if (rest[1]) {
-		part[1] = tc_build_number(b, tc_tensor(b->c, elem, 2, rest),
-					  number_of_least(order, least));
+		part[1] = tc_build_broadcast(b, number_of_least(b, order, elem),
+					     tc_tensor(b->c, elem, 2, rest), NULL);
 		x = tc_build_join(b, 2, part, 1);
 	}
 	x = tc_build_reshape(b, x, 3, grouped);

@@ -156,6 +156,41 @@ def test_questions_about_what_is_bounded(of, ask, bound, dtype):
                                           np.asarray(b).astype(np.float64))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_the_least_of_wide_numbers(dtype):
+    """What fills the last group is none of them: no double holds the largest of 64 bits."""
+    with jax.enable_x64(True):
+        x = (RNG.standard_normal((2, 70001)) * 1000).astype(dtype)
+        x[0, 5] = np.iinfo(np.int64).max if dtype == np.int64 else 1e300
+        agree(lambda x: (lax.sort(x)[:, :9], jnp.argsort(x, -1)[:, :9]), x, tol=0)
+        agree(lambda x: lax.top_k(x, 9), x, tol=0)
+
+
+def least(dtype):
+    return -np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).min
+
+
+@pytest.mark.parametrize("at_least", [0, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_a_search_that_asks_for_the_place(dtype, at_least):
+    """Of elements from a place on: that of a part is not one of the line."""
+    x = (RNG.standard_normal(1 << 14) * 1000).astype(dtype)
+    x[:5000] += 4000
+
+    def larger(a, b):
+        (v, i), (w, k) = a, b
+        v, w = (jnp.where(p < at_least, least(dtype), n) for n, p in ((v, i), (w, k)))
+        return jnp.where(v > w, v, w), jnp.where((v > w) | ((v == w) & (i < k)), i, k)
+
+    def f(x):
+        return lax.reduce((x, lax.iota(np.int32, x.size)),
+                          (np.array(least(dtype), dtype), np.int32(0)), larger, (0,))
+
+    value, place = jax.jit(f)(x)
+    assert place == at_least + np.argmax(x[at_least:])
+    assert value == x[place]
+
+
 def of_kind(kind, shape, dtype):
     x = RNG.standard_normal(shape) * 50
     if kind == "few":
