@@ -478,13 +478,18 @@ static void wish_for_steps(struct emit *e, const struct tc_value *v, const struc
 	}
 }
 
-/* Whether a fusion reads its operand k element for element as its results are. */
+/* Whether a fusion reads its operand k element for element as it writes a result: of what it
+ * reduces to one it writes that last, when it has read the operand with each element. */
 static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_type *result)
 {
-	const struct tc_value *arg = fusion->regions[0].block->args[k];
+	const struct tc_block *body = fusion->regions[0].block;
+	const struct tc_value *arg = body->args[k];
 
 	if (arg->type->bytes != result->bytes || !tc_same_dims(arg->type, result))
 		return false;
+	for (const struct tc_op *op = body->first; op != body->last; op = op->next)
+		if (op->op == TC_REDUCE && !tc_same_dims(tc_in(op, 0)->type, result))
+			return false;
 	for (const struct tc_use *u = arg->uses; u; u = u->next)
 		if (!tc_has_trait(u->user, 'e'))
 			return false;

@@ -410,18 +410,18 @@ static bool is_new(struct reads *l, const struct tc_read *r)
 	return true;
 }
 
-/* Whether one instruction reads and holds all of the group: counted as emission makes it
- * (back/emit_fusion.c, back/emit_body.c), or a little more. */
-static bool has_room(struct group *g)
+/* Whether one instruction reads and holds all of the group and so many values `more`: counted as
+ * emission makes it (back/emit_fusion.c, back/emit_body.c), or a little more. */
+static bool has_room(struct group *g, unsigned more)
 {
 	struct reads l;
-	unsigned values = g->anchor ? 2 : 0, inputs = 0, most = 0;
+	unsigned values = more + (g->anchor ? 2 : 0), inputs = 0, most = 0;
 
 	/* rows at each of their points (spread_over_rows) */
 	if (g->n_outer >= 0)
 		values += 2 + count_outputs(g);
 	for (unsigned i = 0; i < g->n; i++)
-		most += tc_most_values(g->members[i].op) + 4 * g->members[i].op->n_operands;
+		most += tc_values_for(g->members[i].op);
 	/* So few operands are no more inputs. */
 	if (values + most <= ISA_MAX_IN * 4)
 		return true;
@@ -460,7 +460,7 @@ static bool fits(struct group *g)
 	if (is_carried(g, m) && rows_are_full(g)) {
 		/* Siblings come to share what they read as their producers join. */
 		if (count_inputs(g) <= (g->has_siblings ? ISA_MAX_IN : MAX_INPUTS) &&
-		    count_outputs(g) <= MAX_OUTPUTS && has_room(g))
+		    count_outputs(g) <= MAX_OUTPUTS && has_room(g, 0))
 			return true;
 		g->is_broken = true;
 	}
@@ -565,10 +565,12 @@ static bool is_read(struct group *g, const struct tc_value *v)
 	return false;
 }
 
-/* Whether v is quickly made of what the group reads anyway, as it is made already. */
+/* Whether v is quickly made of what the group reads anyway, as it is made already. What is of
+ * constants alone is no full value of rows any more (rows_are_full). */
 static bool can_be_remade(struct group *g, const struct tc_value *v, unsigned steps)
 {
 	const struct tc_op *op = v->def;
+	bool is_full = g->n_outer < 0;
 
 	if (!steps || !op || op->block != g->root->block || !tc_is_quick(op) ||
 	    note_of(op)->group || !tc_same_dims(v->type, g->shape))
@@ -579,8 +581,9 @@ static bool can_be_remade(struct group *g, const struct tc_value *v, unsigned st
 		if (!is_copied(in) && (!tc_same_dims(in->type, g->shape) ||
 				       (!is_read(g, in) && !can_be_remade(g, in, steps - 1))))
 			return false;
+		is_full |= !is_copied(in);
 	}
-	return true;
+	return is_full;
 }
 
 /* Whether others who look at v, if any, come before and could do without it, too. */
@@ -606,10 +609,13 @@ static unsigned most_steps(const struct group *g)
 	return g->far.n ? FAR_STEPS : MOST_STEPS;
 }
 
+/* What it is made of is made again as well, as far as there is room. */
 static void remake(struct group *g, struct tc_value *v)
 {
 	struct tc_op *op;
 
+	if (g->n >= MOST_REMADE || !has_room(g, tc_values_for(v->def)))
+		return;
 	if (!g->remade)
 		g->remade = tc_map_new(g->c);
 	op = tc_clone(g->c, v->def, g->remade);
@@ -693,11 +699,9 @@ static bool could_join(struct group *g, const struct tc_value *v, const struct t
 	       tc_is_used_once(v);
 }
 
-/*
- * Where the group had no room for more, a member may be left of which all operands are outside:
+/* Where the group had no room for more, a member may be left of which all operands are outside:
  * each is an array that is written and read again. It is better off in one group with what makes
- * them, of which its own result is all that is written.
- */
+ * them, of which its own result is all that is written. */
 static void drop_far_ends(struct group *g)
 {
 	for (unsigned i = 0; i < g->n; i++) {
@@ -767,20 +771,17 @@ static void bring_in(struct build *b, struct tc_value *v, bool as_input)
 	tc_map_set(b->c, b->map, v, tc_new_arg(b->c, b->body, v->type));
 }
 
-static int by_position(const void *a, const void *b)
+static unsigned position_of(const struct member *m)
 {
-	const struct member *x = a, *y = b;
-	unsigned p = note_of(x->op)->position, q = note_of(y->op)->position;
-
-	return p < q ? -1 : p > q;
+	return note_of(m->op)->position;
 }
 
 static void sort_members(struct group *g)
 {
 	/* Insertion sort: groups are small and nearly in reverse order. */
 	for (unsigned i = 1; i < g->n; i++)
-		for (unsigned k = i; k && by_position(&g->members[k - 1], &g->members[k]) > 0;
-		     k--) {
+		for (unsigned k = i;
+		     k && position_of(&g->members[k - 1]) > position_of(&g->members[k]); k--) {
 			struct member t = g->members[k];
 
 			g->members[k] = g->members[k - 1];
@@ -949,7 +950,7 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 	drop_idle_chains(g);
 	drop_all_if_rows_are_missing(g);
 	/* What was dropped is read. */
-	if (!has_room(g))
+	if (!has_room(g, 0))
 		disband(g);
 	build_fusion(g);
 }

@@ -60,6 +60,8 @@ bool tc_is_even_bitcast(const struct tc_op *op);
 /* How many values an op of a fusion adds to a body at most (back/emit_body.c), beside its
  * operands and what these are converted to. */
 unsigned tc_most_values(const struct tc_op *op);
+/* The same with those that its operands are made of. */
+unsigned tc_values_for(const struct tc_op *op);
 
 /* Puts the elementwise work of a block, and of the loops and branches in it, in fusions; those
  * that are there stay. fuse.c */

@@ -379,3 +379,8 @@ unsigned tc_most_values(const struct tc_op *op)
 		return tc_is_about_width(op) ? 8 : 1 + back;
 	}
 }
+
+unsigned tc_values_for(const struct tc_op *op)
+{
+	return tc_most_values(op) + 4 * op->n_operands;
+}

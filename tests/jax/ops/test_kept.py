@@ -191,6 +191,18 @@ def test_a_search_that_asks_for_the_place(dtype, at_least):
     assert value == x[place]
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_what_rows_reduce_is_not_made_again_of_places(dim):
+    """What is the same along a row is none that an instruction reduces."""
+    def f(x):
+        v = lax.broadcasted_iota(np.float32, (64, 128), dim) * 0.03
+        t = jnp.sort(jnp.sin(v) + x, 0)
+        e = jnp.exp(v * t - jnp.max(v * 2, 1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    agree(f, uniform(64, 128), tol=1e-4)
+
+
 def of_kind(kind, shape, dtype):
     x = RNG.standard_normal(shape) * 50
     if kind == "few":
