@@ -573,6 +573,22 @@ def test_a_part_of_eigenvalues_and_singular_values(device, cpu):
     np.testing.assert_allclose(a @ adjoint(vh), u * s, atol=1e-5)
 
 
+# Corners of 64 rows are factored without loops, of matrices of up to 256, and cut down to 8.
+@pytest.mark.parametrize("batch", [1, 3, 20])
+@pytest.mark.parametrize("n", [8, 9, 16, 17, 63, 64, 65, 129, 256, 257])
+def test_cholesky_on_both_sides_of_where_it_is_cut(n, batch, device):
+    for dtype in TYPES:
+        rng = np.random.default_rng(n)
+        x = rng.normal(size=(batch, n, n)) + 1j * rng.normal(size=(batch, n, n))
+        x = (x if np.dtype(dtype).kind == "c" else x.real) / np.sqrt(n)
+        a = (x @ adjoint(x) + np.eye(n)).astype(dtype)
+        got, = run(jnp.linalg.cholesky, device, a)
+        wide = got.astype(np.complex128)
+        np.testing.assert_array_equal(got, np.tril(got))
+        np.testing.assert_allclose(wide @ adjoint(wide), a, rtol=0,
+                                   atol=n * np.finfo(dtype).eps * abs(a).max())
+
+
 def test_cholesky_of_a_matrix_without_factor_is_nan(device):
     for dtype in TYPES:
         a = np.array([[1, 2], [2, 1]], dtype)

@@ -357,12 +357,6 @@ static sim_lookup_fn *choose_lookup(const struct gather_plan *p)
 	return p->fns->lookup[__builtin_ctz((unsigned)bytes)][loops];
 }
 
-/* How long it takes on one lane, about. */
-static double gather_ns(const struct gather_plan *p)
-{
-	return (double)p->w.batches * (10 + (double)p->w.window);
-}
-
 static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 			  const void **plan)
 {
@@ -395,7 +389,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 		 load->cpu->path == SIM_AVX2 ? &sim_lookup_avx2 : &sim_lookup_portable;
 	p->fn = choose_gather(&p->w, &p->idx);
 	p->lookup = choose_lookup(p);
-	if (gather_ns(p) <= SIM_BRIEF_NS)
+	if (sim_walk_ns(&p->w) <= SIM_BRIEF_NS)
 		load->brief = SIM_BRIEF;
 	*plan = p;
 	return 0;
@@ -470,7 +464,7 @@ static int run_gather(struct sim_run *run, const void *plan)
 {
 	const struct gather_plan *p = plan;
 	struct gather_job j = { .run = run, .p = p };
-	double ns = gather_ns(p);
+	double ns = sim_walk_ns(&p->w);
 
 	j.src = sim_at(run, &p->src);
 	j.idx = j.src ? sim_at(run, &p->idx) : NULL;

@@ -225,12 +225,6 @@ static void keep_copied(struct sim_load *load, const struct scatter_plan *p)
 		*c->stays = true;
 }
 
-/* How long it takes on one lane, about. */
-static double scatter_ns(const struct scatter_plan *p)
-{
-	return (double)p->w.batches * (10 + (double)p->w.window);
-}
-
 static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 			   const void **plan)
 {
@@ -308,7 +302,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	p->room_at = p->pre_at + p->each * p->k;
 	sim_need_scratch(load, p->room_at + p->each * p->k);
 	/* Those that take a tile for each window are slower. */
-	if ((p->fn || p->hits_fn) && scatter_ns(p) <= SIM_BRIEF_NS)
+	if ((p->fn || p->hits_fn) && sim_walk_ns(&p->w) <= SIM_BRIEF_NS)
 		load->brief = SIM_BRIEF;
 	*plan = p;
 	return 0;
@@ -648,7 +642,7 @@ static int run_scatter(struct sim_run *run, const void *plan)
 {
 	const struct scatter_plan *p = plan;
 	struct scatter_job j = { .run = run, .p = p, .idx = sim_at(run, &p->idx) };
-	double ns = scatter_ns(p);
+	double ns = sim_walk_ns(&p->w);
 
 	if (!j.idx)
 		return run->fault.status;

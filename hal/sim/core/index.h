@@ -54,6 +54,12 @@ void sim_walk_offsets(const struct sim_walk *w, uint64_t b, const int64_t *s0, c
 void sim_walk_copy(const struct sim_run *run, const struct sim_walk *w, unsigned d, uint8_t *to,
 		   const int64_t *ts, const uint8_t *from, const int64_t *fs);
 
+/* How long all windows take on one lane, about. */
+static inline double sim_walk_ns(const struct sim_walk *w)
+{
+	return (double)w->batches * (10 + (double)w->window);
+}
+
 /* Of all index vectors, as the program has them: before the walk is split. */
 static inline uint64_t sim_walk_index_bytes(const struct sim_walk *w, unsigned elem)
 {

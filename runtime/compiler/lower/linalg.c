@@ -539,7 +539,7 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	return tc_build_join(b, 2, x, 1);
 }
 
-/* L of matrices that are not large, also without a loop. */
+/* L of matrices that are not large, without a loop of columns; the systems of many have loops. */
 static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc_value *a)
 {
 	const int64_t n = a->type->dim[1], h = half_in_cells(n);
@@ -564,7 +564,7 @@ static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc
 }
 
 /* The first columns of L, [batch, n, w], from those of a matrix whose columns before them are taken
- * off. */
+ * off: few enough for factor_without_loops(). */
 static struct tc_value *factor_corner(const struct tc_build *b, struct tc_value *a)
 {
 	const int64_t n = a->type->dim[1], w = a->type->dim[2];

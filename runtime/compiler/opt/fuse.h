@@ -25,6 +25,9 @@ const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k);
 /* Whether a product or convolution runs with an epilogue, which keeps the dims of its result as
  * they are (back/emit_dot.c): those above 1, and an m and an n. */
 bool tc_takes_epilogue(const struct tc_op *op);
+/* Whether only dims of 1 come and go between the two; dim, of TC_MAX_RANK: which dim of `to` each
+ * of `from` is, -1: of size 1. */
+bool tc_only_ones_differ(const struct tc_type *from, const struct tc_type *to, int8_t *dim);
 /* The dims of an iteration space that those of op's operand are tied to, if op's own are tied to
  * `axis` and it gives a narrow value another shape: ISA_MAX_RANK of them, -1: of size 1. */
 bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out);

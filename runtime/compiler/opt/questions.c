@@ -196,11 +196,31 @@ bool tc_is_quick(const struct tc_op *op)
 	}
 }
 
+bool tc_only_ones_differ(const struct tc_type *from, const struct tc_type *to, int8_t *dim)
+{
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < from->rank; i++) {
+		dim[i] = -1;
+		if (from->dim[i] == 1)
+			continue;
+		while (k < to->rank && to->dim[k] == 1)
+			k++;
+		if (k == to->rank || to->dim[k] != from->dim[i])
+			return false;
+		dim[i] = (int8_t)k++;
+	}
+	while (k < to->rank && to->dim[k] == 1)
+		k++;
+	return k == to->rank;
+}
+
 bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
 {
 	const struct tc_type *from = tc_in(op, 0)->type, *to = op->results[0].type;
-	unsigned n, k = 0;
+	int8_t dim[TC_MAX_RANK];
 	const int64_t *bd;
+	unsigned n;
 
 	memset(out, -1, ISA_MAX_RANK);
 	if (from->rank > ISA_MAX_RANK)
@@ -213,20 +233,11 @@ bool tc_tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
 			out[i] = from->dim[i] == 1 ? -1 : axis[bd[i]];
 		return true;
 	}
-	if (op->op != TC_RESHAPE)
+	if (op->op != TC_RESHAPE || !tc_only_ones_differ(from, to, dim))
 		return false;
-	for (unsigned i = 0; i < from->rank; i++) {
-		if (from->dim[i] == 1)
-			continue;
-		while (k < to->rank && to->dim[k] == 1)
-			k++;
-		if (k == to->rank || to->dim[k] != from->dim[i])
-			return false;
-		out[i] = axis[k++];
-	}
-	while (k < to->rank && to->dim[k] == 1)
-		k++;
-	return k == to->rank;
+	for (unsigned i = 0; i < from->rank; i++)
+		out[i] = dim[i] < 0 ? -1 : axis[dim[i]];
+	return true;
 }
 
 /* Whether v is an argument of the program that no result is written over, or a view of one. */

@@ -46,21 +46,11 @@ static int find(const int64_t *list, unsigned n, int64_t dim)
 /* The dim of what is reshaped that is dim d of the result, if only dims of 1 come and go; or -1. */
 static int dim_before_reshape(const struct tc_type *from, const struct tc_type *to, unsigned d)
 {
-	unsigned k = 0;
-	int found = -1;
+	int8_t dim[TC_MAX_RANK];
 
-	for (unsigned i = 0; i < to->rank; i++) {
-		if (to->dim[i] == 1)
-			continue;
-		while (k < from->rank && from->dim[k] == 1)
-			k++;
-		if (k == from->rank || from->dim[k] != to->dim[i])
-			return -1;
-		if (i == d)
-			found = (int)k;
-		k++;
-	}
-	return found;
+	if (!tc_only_ones_differ(to, from, dim))
+		return -1;
+	return dim[d];
 }
 
 /* The dim of op's operand that dim d of its result is, for what only moves and spreads; -1: it has

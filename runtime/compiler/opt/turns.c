@@ -544,21 +544,12 @@ bool tc_put_together(struct tc_ctx *c, struct tc_op *op)
 static struct tc_value *before_ones(const struct tc_op *op, const struct tc_value *v)
 {
 	struct tc_value *in = v->def && v->def->op == TC_RESHAPE ? tc_in(v->def, 0) : NULL;
-	const struct tc_type *to = v->type;
-	unsigned k = 0;
+	int8_t dim[TC_MAX_RANK];
 
 	if (!in || !in->def || in->def->block != op->block || !tc_has_trait(in->def, 'e') ||
 	    in->type->rank > ISA_MAX_RANK)
 		return NULL;
-	for (unsigned d = 0; d < in->type->rank; d++) {
-		if (in->type->dim[d] == 1)
-			continue;
-		while (k < to->rank && to->dim[k] == 1)
-			k++;
-		if (k == to->rank || to->dim[k++] != in->type->dim[d])
-			return NULL;
-	}
-	return in;
+	return tc_only_ones_differ(in->type, v->type, dim) ? in : NULL;
 }
 
 /*

@@ -69,23 +69,8 @@ int __wrap_hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64
 
 static int setup(void **state)
 {
-	struct rt_client_options o = { .devices = "sim:devices=8,lanes=1,hbm=64M" };
-	struct err err;
-
-	(void)state;
-	alarm(600);	/* a deadlock ends the test, not the day */
 	setenv("TESSERA_CRASH_DUMPS", "0", 1);
-	if (!rt_client_create(&o, &client, &err))
-		return 0;
-	fprintf(stderr, "%s\n", err.msg);
-	return -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	rt_client_unref(client);
-	return 0;
+	return start_devices(state);
 }
 
 /* Device 5 dies when the members before it were submitted. None of them has begun as far as the
@@ -454,5 +439,5 @@ int main(void)
 		cmocka_unit_test(devices_are_reset_and_die_under_many_launches),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, stop_devices);
 }

@@ -466,6 +466,20 @@ static void await_fault(unsigned device)
 		;
 }
 
+/* g is of devices 5 and 6, h of 4 and 5. The window of 4 broke while its member waited for h's
+ * other one, which is bound, to be launched later; and 5 waits for g's other one. */
+static void begin_two(struct group *g, struct group *h, struct hw_binding *b)
+{
+	struct err err;
+
+	make(g, 2, 5, 1, 64);
+	make(h, 2, 4, 1, 64);
+	assert_int_equal(bind(h, 1, b, &err), 0);
+	assert_int_equal(launch(h, 1, &err), 0);
+	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+	assert_int_equal(launch(g, 1, &err), 0);
+}
+
 /* Device 5 fails once, and again before it lends anew, of which is heard behind that: what was lent
  * is whole, and whoever was launched with it must not fail. */
 static void what_is_heard_late_breaks_nothing_new(void **state)
@@ -476,13 +490,7 @@ static void what_is_heard_late_breaks_nothing_new(void **state)
 	uint64_t lent, va, same;
 
 	(void)state;
-	make(&g, 2, 5, 1, 64);
-	make(&h, 2, 4, 1, 64);
-	assert_int_equal(bind(&h, 1, b, &err), 0);
-	/* the window of 4 breaks, then that of 5 */
-	assert_int_equal(launch(&h, 1, &err), 0);
-	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
-	assert_int_equal(launch(&g, 1, &err), 0);
+	begin_two(&g, &h, b);
 	assert_int_equal(hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err), 0);
 	assert_int_equal(hal_device_inject(dev[5], HW_INJECT_DROP_IRQ, 1000, &err), 0);
 	assert_int_equal(hal_queue_execute(queue(5, HAL_QUEUE_COMPUTE), &(struct hal_launch){
@@ -544,13 +552,8 @@ static void a_failure_is_heard_of_while_the_waiter_is_busy(void **state)
 	int code;
 
 	(void)state;
-	make(&g, 2, 5, 1, 64);
-	make(&h, 2, 4, 1, 64);
-	assert_int_equal(bind(&h, 1, b, &err), 0);
-	/* the window of 4 breaks, then that of 5, whose waiter tells of it */
-	assert_int_equal(launch(&h, 1, &err), 0);
-	assert_int_equal(hal_queue_reset(queue(4, HAL_QUEUE_COMPUTE), "a test", &err), 0);
-	assert_int_equal(launch(&g, 1, &err), 0);
+	begin_two(&g, &h, b);
+	/* the window of 5 breaks, whose waiter tells of it */
 	assert_int_equal(hal_queue_notify(queue(5, HAL_QUEUE_COMPUTE), g.value[0], keep_waiter,
 					  NULL, &err), 0);
 	assert_int_equal(hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/simplify.c, opt/turns.c, opt/logic.c, loop/empty.c and lower/reduce.c make of
- * programs, by their text after it. */
+/* What opt/simplify.c, opt/turns.c, opt/logic.c, loop/empty.c, lower/reduce.c and lower/linalg.c
+ * make of programs, by their text after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -634,6 +634,32 @@ static void short_rows_that_are_repeated_are_left(void **state)
 		    SHAPED("%5", "%4", "12x30x2") "return(%5)\n");
 }
 
+static bool is_factored_by_a_loop(const char *shape)
+{
+	char text[400], *out;
+	bool is_loop;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<%sxf32>) {\n%%2 = cholesky(%%1) {lower = true} : tensor<%sxf32>\n"
+		 "return(%%2)\n}\n}\n", shape, shape);
+	out = opt_after("decompose", text);
+	assert_null(strstr(out, "cholesky("));
+	is_loop = strstr(out, "while(");
+	free(out);
+	return is_loop;
+}
+
+/* lower/linalg.c: of more rows the compiler would be slow. */
+static void matrices_of_up_to_256_rows_are_factored_without_a_loop(void **state)
+{
+	(void)state;
+	assert_false(is_factored_by_a_loop("9x9"));
+	assert_false(is_factored_by_a_loop("3x64x64"));
+	assert_false(is_factored_by_a_loop("65x65"));
+	assert_false(is_factored_by_a_loop("256x256"));
+	assert_true(is_factored_by_a_loop("257x257"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -656,6 +682,7 @@ int main(void)
 		cmocka_unit_test(what_is_repeated_along_two_dims_is_moved_once),
 		cmocka_unit_test(what_is_spread_for_work_is_left),
 		cmocka_unit_test(short_rows_that_are_repeated_are_left),
+		cmocka_unit_test(matrices_of_up_to_256_rows_are_factored_without_a_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

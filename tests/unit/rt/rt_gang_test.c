@@ -8,26 +8,6 @@
 
 #include "tests/unit/gangs/launches.h"
 
-static int setup(void **state)
-{
-	struct rt_client_options o = { .devices = "sim:devices=8,lanes=1,hbm=64M" };
-	struct err err;
-
-	(void)state;
-	alarm(600);	/* a deadlock ends the test, not the day */
-	if (!rt_client_create(&o, &client, &err))
-		return 0;
-	fprintf(stderr, "%s\n", err.msg);
-	return -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	rt_client_unref(client);
-	return 0;
-}
-
 /* ---- tests ---- */
 
 static void members_meet_on_any_devices(void **state)
@@ -756,5 +736,5 @@ int main(void)
 		cmocka_unit_test(a_poisoned_device_keeps_all_from_starting),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, start_devices, stop_devices);
 }
