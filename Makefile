@@ -562,15 +562,16 @@ bench-transports: bench-host
 	$(Q)$(MAKE) --no-print-directory check-vm T=BENCH
 	$(Q)$(TRANSPORTS) --guests
 
-# Headers compile alone, house rules hold, generated documents are fresh, and the
-# plugin exports one symbol.
+# Headers compile alone and without a warning, house rules hold, generated documents
+# are fresh, and the plugin exports one symbol.
 # Templates that a .c file includes once for each instruction set stand aside, and
 # the headers of the kernel driver and its tests, which need those of the kernel.
 TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h
 HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 .PHONY: headers
 headers: $(PROTO_C)
-	$(Q)for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
+	$(Q)for h in $(HEADERS); do \
+		$(CC) $(ALL_CFLAGS) -Werror -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
 
 # make check-arm64: everything for arm64 by a cross compiler, unit tests under qemu-user.
 .PHONY: check-arm64

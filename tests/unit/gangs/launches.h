@@ -9,6 +9,8 @@
  *	code = check(&l, round, &err);
  *	drop(&l);
  */
+#include <unistd.h>
+
 #include "tests/unit/rt/rt_gang.h"
 
 /* Of a group of tests. */
