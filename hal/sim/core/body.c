@@ -394,9 +394,10 @@ static void fill_step(struct sim_body *b, enum sim_path path, struct step *s,
 }
 
 /* Joins a step with the one that makes one of its arguments, if that has no other
- * use and is done for all points anyway. */
+ * use and is done for all points anyway; is_sum: only a sum with a product. */
 static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
-		      const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+		      const struct sim_body_facts *facts, const unsigned *uses, unsigned i,
+		      bool is_sum)
 {
 	unsigned first = b->n_pre + b->n_in;
 	struct step *s = &b->step[i];
@@ -410,7 +411,8 @@ static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_u
 		if (v < first || uses[v] != 1 || facts->row[v] || facts->constant[v])
 			continue;
 		from = &b->step[v - first];
-		if (from->kind != STEP_CALL || from->n_args != 2)
+		if (from->kind != STEP_CALL || from->n_args != 2 ||
+		    (is_sum && (uops[i].op != UOP_ADD || uops[v - first].op != UOP_MUL)))
 			continue;
 		fn = sim_uop_pair_kernel(path, &uops[v - first], &uops[i], k == 1);
 		if (!fn)
@@ -616,9 +618,11 @@ static void join_steps(struct sim_body *b, enum sim_path path, struct arena *are
 	for (unsigned j = 0; j < b->n_out; j++)
 		uses[out[j].value] += 2;
 	join_rotations(b, path, uops, facts, uses);
-	for (unsigned i = 0; i < b->n_uop; i++)
-		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
-			join_pair(b, path, uops, facts, uses, i);
+	/* sums of products before others: terms of polynomials are such */
+	for (unsigned k = 0; k < 2; k++)
+		for (unsigned i = 0; i < b->n_uop; i++)
+			if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
+				join_pair(b, path, uops, facts, uses, i, !k);
 	join_terms(b, path, arena, facts, uses);
 	for (unsigned i = 0; i < b->n_uop; i++)
 		if (uops[i].op == UOP_SELECT)

@@ -99,6 +99,8 @@ static struct tc_value *same_as(const struct tc_op *op)
 	case TC_COPY:
 		return in;
 	case TC_SELECT:
+		if (tc_in(op, 1) == tc_in(op, 2))
+			return tc_in(op, 1);
 		return tc_splat_element(in) ?
 			tc_in(op, *(const uint8_t *)tc_splat_element(in) ? 1 : 2) : NULL;
 	case TC_ADD: case TC_SUBTRACT: case TC_MULTIPLY: case TC_DIVIDE: case TC_OR: case TC_XOR:
@@ -109,7 +111,25 @@ static struct tc_value *same_as(const struct tc_op *op)
 	}
 }
 
-/* A splat that is moved, widened, repeated or read as another type is a splat. */
+/* The only element of a slice of a constant, or NULL: polynomials have their coefficients so. */
+static const void *sliced_element(const struct tc_op *op)
+{
+	const struct tc_op *def = tc_in(op, 0)->def;
+	const struct tc_attr *a = def && def->op == TC_CONSTANT ? tc_attr(def, "value") : NULL;
+	const int64_t *start;
+	int64_t at = 0;
+	unsigned n;
+
+	if (!a || op->results[0].type->count != 1)
+		return NULL;
+	start = tc_attr_ints(op, "start_indices", &n);
+	for (unsigned d = 0; d < n; d++)
+		at = at * a->type->dim[d] + start[d];
+	return (const char *)a->data + (a->is_splat ? 0 : at * elem_bytes(a->type->elem));
+}
+
+/* A splat that is moved, widened, repeated or read as another type is a splat, and so is one
+ * element of any constant. */
 static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
 {
 	const void *element;
@@ -124,6 +144,8 @@ static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
 		if (op->op == TC_BITCAST_CONVERT && !tc_is_even_bitcast(op))
 			return NULL;
 		element = tc_splat_element(tc_in(op, 0));
+		if (!element && op->op == TC_SLICE)
+			element = sliced_element(op);
 		return element && op->results[0].type->count ?
 			tc_splat(c, op, op->results[0].type, element) : NULL;
 	default:

@@ -634,6 +634,53 @@ static void short_rows_that_are_repeated_are_left(void **state)
 		    SHAPED("%5", "%4", "12x30x2") "return(%5)\n");
 }
 
+/* What is left of steps that end in %9, of an array %1 and a scalar %2: `want` among it, and none
+ * of `gone`. */
+static void expect_left(const char *steps, const char *type, const char *want, const char *gone)
+{
+	char text[1200], *out;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<8xf32>, %%2: tensor<i1>) {\n%s : tensor<%s>\nreturn(%%9)\n}\n}\n",
+		 steps, type);
+	out = opt_after("simplify", text);
+	if (!strstr(out, want) || strstr(out, gone))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+#define OF(type, values) "%3 = constant() {value = dense<" values "> : tensor<" type ">} : " \
+	"tensor<" type ">\n"
+#define TAKE(from, to, step, type) "%4 = slice(%3) {limit_indices = [" to "], " \
+	"start_indices = [" from "], strides = [" step "]} : tensor<" type ">\n"
+#define SPREAD_TO_9 "%5 = reshape(%4) : tensor<f32>\n" \
+	"%9 = broadcast_in_dim(%5) {broadcast_dimensions = []}"
+
+static void an_element_of_a_constant_is_a_constant(void **state)
+{
+	(void)state;
+	expect_left(OF("3xf32", "0x0000803f0000004000004040") TAKE("0", "1", "1", "1xf32")
+		    SPREAD_TO_9, "8xf32", "0x0000803f", "slice(");
+	expect_left(OF("3xf32", "0x0000803f0000004000004040") TAKE("2", "3", "2", "1xf32")
+		    SPREAD_TO_9, "8xf32", "0x00004040", "slice(");
+	expect_left(OF("2x3xi16", "0x010002000300040005000600")
+		    "%9 = slice(%3) {limit_indices = [2, 2], start_indices = [1, 1], "
+		    "strides = [1, 1]}", "1x1xi16", "0x0500", "slice(");
+	/* the whole row stays */
+	expect_left(OF("2x3xi16", "0x010002000300040005000600")
+		    "%9 = slice(%3) {limit_indices = [2, 3], start_indices = [1, 0], "
+		    "strides = [1, 1]}", "1x3xi16", "slice(", "splat");
+}
+
+static void a_choice_of_the_same_is_that(void **state)
+{
+	(void)state;
+	expect_left("%3 = negate(%1) : tensor<8xf32>\n%9 = select(%2, %3, %3)", "8xf32",
+		    "negate(", "select(");
+	expect_left("%3 = negate(%1) : tensor<8xf32>\n%9 = select(%2, %3, %1)", "8xf32",
+		    "select(", "splat");
+}
+
 static bool is_factored_by_a_loop(const char *shape)
 {
 	char text[400], *out;
@@ -682,6 +729,8 @@ int main(void)
 		cmocka_unit_test(what_is_repeated_along_two_dims_is_moved_once),
 		cmocka_unit_test(what_is_spread_for_work_is_left),
 		cmocka_unit_test(short_rows_that_are_repeated_are_left),
+		cmocka_unit_test(an_element_of_a_constant_is_a_constant),
+		cmocka_unit_test(a_choice_of_the_same_is_that),
 		cmocka_unit_test(matrices_of_up_to_256_rows_are_factored_without_a_loop),
 	};
 
