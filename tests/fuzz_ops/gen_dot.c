@@ -148,8 +148,10 @@ static bool choose_window(struct gen *g, struct conv *x)
 	for (unsigned i = 0; i < x->n; i++) {
 		int64_t padded, wide;
 
-		x->size[i] = gen_between(g, 1, 9);
-		x->kernel[i] = gen_between(g, 1, 4);
+		bool is_long = x->n == 1 && gen_one_in(g, 4);
+
+		x->size[i] = gen_between(g, 1, is_long ? 50 : 9);
+		x->kernel[i] = gen_between(g, 1, is_long ? 25 : 4);
 		x->stride[i] = gen_one_in(g, 3) ? gen_between(g, 1, 3) : 1;
 		x->ld[i] = gen_one_in(g, 4) ? gen_between(g, 1, 3) : 1;
 		x->rd[i] = gen_one_in(g, 4) ? gen_between(g, 1, 3) : 1;
@@ -169,7 +171,7 @@ static void choose_features(struct gen *g, struct conv *x)
 {
 	x->fg = gen_one_in(g, 3) ? gen_between(g, 1, 4) : 1;
 	x->bg = x->fg == 1 && gen_one_in(g, 6) ? 2 : 1;
-	x->per_group = gen_between(g, 1, 5);
+	x->per_group = gen_one_in(g, 3) ? 1 : gen_between(g, 1, 5);
 	x->features = x->per_group * x->fg;
 	x->outputs = gen_between(g, 1, 4) * x->fg * x->bg;
 	x->batch = gen_between(g, 1, 3) * x->bg;

@@ -106,3 +106,65 @@ def test_gradient_of_patches_takes_the_products_that_count(width, device):
     forward, back = (jax.jit(g).lower(x, w).compile().cost_analysis()["flops"] for g in
                      (f, lambda x, w: jax.vjp(lambda x: f(x, w), x)[1](f(x, w))[0]))
     assert back < 8 * forward
+
+
+# One feature in: windows along one dim are rows of a product, where that pays, and those of a few
+# taps, or along several dims, are added up tap by tap (runtime/compiler/lower/conv.c, depthwise.c).
+@pytest.mark.parametrize("order", [("NCH", "OIH", "NCH"), ("HNC", "OHI", "HCN")])
+@pytest.mark.parametrize("taps", [2, 19, 20, 300])
+@pytest.mark.parametrize("features", [1, 4, 5])
+@pytest.mark.parametrize("more", [{}, {"rhs_dilation": (2,)}, {"window_strides": (2,)}], ids=str)
+def test_one_feature_gives_a_few(order, taps, features, more, device):
+    x = ordered(whole(3, 1, 700), order[0], "NCH")
+    w = ordered(whole(features, 1, taps), order[1], "OIH")
+    more = {"window_strides": (1,), **more}
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, padding=[(taps - 1, -3)], dimension_numbers=order,
+                                        **more)
+
+    def with_gradients(x, w):
+        y, pull = jax.vjp(f, x, w)
+        return y, jax.numpy.exp2(-abs(y)), *pull(y % 3)
+
+    wanted = jax.jit(with_gradients)(*jax.device_put((x, w), CPU))
+    got = jax.jit(with_gradients)(*jax.device_put((x, w), device))
+    for g, want in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(g), np.asarray(want))
+
+
+WIDE = {"int8": "int32", "bfloat16": "float32"}
+
+
+@pytest.mark.parametrize("kernel", [(1, 40), (40, 1), (3, 3), (32, 32), (41, 25)])
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "complex64"])
+def test_one_feature_of_a_picture_gives_one(kernel, dtype, device):
+    x, w = whole(2, 61, 83, 1).astype(dtype), whole(*kernel, 1, 1).astype(dtype)
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=ORDERS["jax"],
+                                        preferred_element_type=WIDE.get(dtype))
+
+    got, want = (np.asarray(jax.jit(f)(*jax.device_put((x, w), d))) for d in (device, CPU))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("taps", [5, 64])
+def test_what_is_not_a_number_stays_in_its_windows(taps, device):
+    x = whole(1, 1, 500)
+    x[0, 0, 200], x[0, 0, 300], x[0, 0, 499] = np.inf, np.nan, -np.inf
+    w = 1 + abs(whole(1, 1, taps))
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1,), "SAME")
+
+    got, want = (np.asarray(jax.jit(f)(*jax.device_put((x, w), d))) for d in (device, CPU))
+    np.testing.assert_array_equal(got, want)
+    assert np.isfinite(got).sum() > 500 - 4 * taps
+
+
+# 400 taps of which each array is as large as the picture would be 400 of them.
+def test_taps_are_added_up_in_little_memory(device):
+    x, w = jax.device_put((whole(1, 1, 512, 512), whole(1, 1, 20, 20)), device)
+    made = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")).lower(x, w)
+    assert made.compile().memory_analysis().temp_size_in_bytes < 6 * x.nbytes

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dot_general becomes MM, convolution CONV, each with the rest of its fusion as the
+ * dot_general becomes MM, convolution CONV, or MM where one feature's window slides along one dim
+ * (lower/conv.c sees to that where it pays), each with the rest of its fusion as the
  * epilogue.
  *
  * The result's dims are batch, then lhs's own, then rhs's own. MM has one m and one n;
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/opt/fuse.h"
 
 struct dot_dim {
 	int64_t size, a, b;	/* strides */
@@ -307,84 +309,199 @@ static struct home side_by_side(struct emit *e, const struct tc_value *v, int64_
 	return copy_with_last(e, v, &dim, 1);
 }
 
-void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc_op *fusion)
+/* The operands and the result of a convolution; dims are the attributes'. */
+struct conv {
+	const struct tc_value *lhs, *rhs;
+	const struct tc_type *out;
+	unsigned n;			/* spatial dims, */
+	const int64_t *in, *kernel;	/* of the operands */
+	const int64_t *points;		/* and of the result */
+	int64_t in_batch, in_feature, kernel_in, kernel_out, batch, feature;
+	unsigned acc;
+	struct body *b;
+};
+
+static void look_at(struct emit *e, const struct tc_op *op, const struct tc_op *fusion,
+		    struct conv *v)
 {
-	const struct tc_value *lhs = fusion ? tc_in(fusion, tc_in(op, 0)->index) : tc_in(op, 0);
-	const struct tc_value *rhs = fusion ? tc_in(fusion, tc_in(op, 1)->index) : tc_in(op, 1);
-	const struct tc_type *t = op->results[0].type;
-	unsigned n, acc = accumulator(e, t->elem, lhs->type->elem);
-	const int64_t *os = tc_attr_ints(op, "output_spatial_dimensions", &n);
-	const int64_t *is = tc_attr_ints(op, "input_spatial_dimensions", &n);
-	const int64_t *ks = tc_attr_ints(op, "kernel_spatial_dimensions", &n);
-	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
-	int64_t feature = tc_attr_int(op, "input_feature_dimension", 0);
-	int64_t out_feature = tc_attr_int(op, "kernel_output_feature_dimension", 0);
-	int64_t in_feature = tc_attr_int(op, "kernel_input_feature_dimension", 0);
-	struct home a, k, *h;
-	int64_t dim[ISA_MAX_RANK], lead[2];
-	int8_t dim_of[ISA_MAX_RANK] = { 0 };
-	struct isa_conv *c;
-	double work = 2.0 * (double)t->count, points, taps;
-
-	if (!b)
+	v->lhs = fusion ? tc_in(fusion, tc_in(op, 0)->index) : tc_in(op, 0);
+	v->rhs = fusion ? tc_in(fusion, tc_in(op, 1)->index) : tc_in(op, 1);
+	v->out = op->results[0].type;
+	v->points = tc_attr_ints(op, "output_spatial_dimensions", &v->n);
+	v->in = tc_attr_ints(op, "input_spatial_dimensions", &v->n);
+	v->kernel = tc_attr_ints(op, "kernel_spatial_dimensions", &v->n);
+	v->in_batch = tc_attr_int(op, "input_batch_dimension", 0);
+	v->in_feature = tc_attr_int(op, "input_feature_dimension", 0);
+	v->kernel_in = tc_attr_int(op, "kernel_input_feature_dimension", 0);
+	v->kernel_out = tc_attr_int(op, "kernel_output_feature_dimension", 0);
+	v->batch = tc_attr_int(op, "output_batch_dimension", 0);
+	v->feature = tc_attr_int(op, "output_feature_dimension", 0);
+	v->acc = accumulator(e, v->out->elem, v->lhs->type->elem);
+	v->b = arena_alloc(&e->c->arena, sizeof(*v->b));
+	if (!v->b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	if (n > ISA_MAX_SPATIAL)
-		tc_refuse(e, "it has more than 6 spatial dims");
-	lead[0] = tc_attr_int(op, "output_batch_dimension", 0);
-	lead[1] = tc_attr_int(op, "output_feature_dimension", 0);
-	for (unsigned i = 0; i < n + 2; i++) {
-		int64_t d = i < 2 ? lead[i] : os[i - 2];
+}
 
-		dim[i] = t->dim[d];
-		dim_of[d] = (int8_t)i;
+/* The body of an instruction that runs along these dims of the result, whose sizes are `dim`. */
+static void begin_body(struct emit *e, const struct tc_op *op, const struct tc_op *fusion,
+		       struct conv *v, const int64_t *dims, int64_t *dim)
+{
+	struct body *b = v->b;
+	int8_t dim_of[ISA_MAX_RANK] = { 0 };
+	struct home *h;
+
+	for (unsigned i = 0; i < v->n + 2; i++) {
+		dim[i] = v->out->dim[dims[i]];
+		dim_of[dims[i]] = (int8_t)i;
 	}
 	b->e = e;
 	b->n_pre = 1;
-	b->elems[0] = (uint8_t)acc;
+	b->elems[0] = (uint8_t)v->acc;
 	if (fusion) {
 		tc_epilogue(e, fusion, op, b, dim_of);
-	} else {
-		h = tc_place(e, tc_out(op, 0));
-		b->n_out = 1;
-		b->out[0] = tc_operand(h, t->elem);
-		b->out[0].value = tc_body_convert(b, 0, t->elem);
-		for (unsigned i = 0; i < n + 2; i++)
-			b->out[0].stride[i] = dim[i] > 1 ?
-				h->stride[i < 2 ? lead[i] : os[i - 2]] : 0;
-	}
-	if (!t->count)
 		return;
-	points = (double)t->count / (double)t->dim[tc_attr_int(op, "output_feature_dimension", 0)];
-	taps = (double)rhs->type->count / (double)rhs->type->dim[out_feature];
-	a = *tc_home(e, lhs);
-	k = *tc_home(e, rhs);
+	}
+	h = tc_place(e, tc_out(op, 0));
+	b->n_out = 1;
+	b->out[0] = tc_operand(h, v->out->elem);
+	b->out[0].value = tc_body_convert(b, 0, v->out->elem);
+	for (unsigned i = 0; i < v->n + 2; i++)
+		b->out[0].stride[i] = dim[i] > 1 ? h->stride[dims[i]] : 0;
+}
+
+static void count_work(struct emit *e, const struct conv *v, double taps)
+{
+	double work = 2 * (double)v->out->count * taps;
+
+	e->flops += work;
+	e->bytes += (double)(v->lhs->type->bytes + v->rhs->type->bytes + v->out->bytes);
+	e->cost_ns += work * 0.03;
+}
+
+/*
+ * The spatial dim along which the window of a convolution of one feature moves by one element, to
+ * its neighbour in memory, if it is of one element along the others, and inside the input all the
+ * way. -1: none.
+ */
+static int sliding_dim(struct emit *e, const struct tc_op *op, const struct conv *v)
+{
+	unsigned bytes = elem_bytes(v->lhs->type->elem);
+	int slides = -1;
+
+	if (v->lhs->type->dim[v->in_feature] != 1 ||
+	    v->out->dim[v->feature] > TC_SLIDING_FEATURES ||
+	    tc_attr_int(op, "feature_group_count", 1) != 1 ||
+	    tc_attr_int(op, "batch_group_count", 1) != 1)
+		return -1;
+	for (unsigned i = 0; i < v->n; i++) {
+		int64_t taps = v->rhs->type->dim[v->kernel[i]];
+
+		if (tc_attr_nth(op, "lhs_dilation", i) != 1 || tc_attr_nth(op, "padding", 2 * i) ||
+		    tc_attr_nth(op, "padding", 2 * i + 1) > 0 ||
+		    (taps != 1 && (slides >= 0 || tc_attr_nth(op, "window_strides", i) != 1)))
+			return -1;
+		if (taps != 1)
+			slides = (int)i;
+	}
+	if (slides >= 0 && tc_home(e, v->lhs)->stride[v->in[slides]] != bytes)
+		return -1;
+	return slides;
+}
+
+/* A product of the kernel's taps by rows of the input, which overlap: that of the next tap begins
+ * an element later, or as many as taps are apart. */
+static void emit_sliding(struct emit *e, const struct tc_op *op, const struct tc_op *fusion,
+			 struct conv *v, unsigned slides)
+{
+	const struct home *a = tc_home(e, v->rhs), *b = tc_home(e, v->lhs);
+	int64_t dims[ISA_MAX_RANK], dim[ISA_MAX_RANK], from[ISA_MAX_RANK] = { 0 };
+	int64_t step = a->stride[v->kernel[slides]];
+	unsigned r = v->n + 2, at = 0;
+	struct isa_mm *mm;
+
+	dims[at] = v->batch;
+	from[at++] = b->stride[v->in_batch];
+	for (unsigned i = 0; i < v->n; i++)
+		if (i != slides) {
+			dims[at] = v->points[i];
+			from[at++] = b->stride[v->in[i]] * tc_attr_nth(op, "window_strides", i);
+		}
+	dims[at++] = v->feature;
+	dims[at] = v->points[slides];
+	from[at] = b->stride[v->in[slides]];
+	begin_body(e, op, fusion, v, dims, dim);
+	if (!v->out->count)
+		return;
+	mm = tc_put_body(e, ISA_MM, sizeof(*mm), offsetof(struct isa_mm, body), v->b, r, dim);
+	mm->acc = (uint8_t)v->acc;
+	mm->precision = (uint8_t)precision_of(op, v->lhs->type->elem);
+	mm->k = v->rhs->type->dim[v->kernel[slides]];
+	mm->a = tc_operand(a, v->rhs->type->elem);
+	mm->b = tc_operand(b, v->lhs->type->elem);
+	mm->a_k_stride = step;
+	if (tc_attr_nth(op, "window_reversal", slides) && mm->k) {
+		mm->a.offset += (mm->k - 1) * step;
+		mm->a_k_stride = -step;
+	}
+	mm->b_k_stride = from[at] * tc_attr_nth(op, "rhs_dilation", slides);
+	mm->a.stride[r - 2] = dim[r - 2] > 1 ? a->stride[v->kernel_out] : 0;
+	for (unsigned i = 0; i < r; i++)
+		mm->b.stride[i] = dim[i] > 1 ? from[i] : 0;
+	count_work(e, v, (double)mm->k);
+}
+
+void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc_op *fusion)
+{
+	int64_t dims[ISA_MAX_RANK], dim[ISA_MAX_RANK];
+	struct home a, k;
+	struct isa_conv *c;
+	struct conv v;
+	double points, taps;
+	int slides;
+
+	look_at(e, op, fusion, &v);
+	if (v.n > ISA_MAX_SPATIAL)
+		tc_refuse(e, "it has more than 6 spatial dims");
+	slides = sliding_dim(e, op, &v);
+	if (slides >= 0) {
+		emit_sliding(e, op, fusion, &v, (unsigned)slides);
+		return;
+	}
+	dims[0] = v.batch;
+	dims[1] = v.feature;
+	memcpy(dims + 2, v.points, v.n * sizeof(*dims));
+	begin_body(e, op, fusion, &v, dims, dim);
+	if (!v.out->count)
+		return;
+	points = (double)v.out->count / (double)v.out->dim[v.feature];
+	taps = (double)v.rhs->type->count / (double)v.rhs->type->dim[v.kernel_out];
+	a = *tc_home(e, v.lhs);
+	k = *tc_home(e, v.rhs);
 	/* Strides between points can leave most of it out. */
-	if (points * taps >= (double)lhs->type->count)
-		a = side_by_side(e, lhs, feature);
-	if (k.stride[in_feature] != elem_bytes(rhs->type->elem))
-		k = side_by_side(e, rhs, out_feature);
-	c = tc_put_body(e, ISA_CONV, sizeof(*c), offsetof(struct isa_conv, body), b, n + 2,
+	if (points * taps >= (double)v.lhs->type->count)
+		a = side_by_side(e, v.lhs, v.in_feature);
+	if (k.stride[v.kernel_in] != elem_bytes(v.rhs->type->elem))
+		k = side_by_side(e, v.rhs, v.kernel_out);
+	c = tc_put_body(e, ISA_CONV, sizeof(*c), offsetof(struct isa_conv, body), v.b, v.n + 2,
 			dim);
-	c->acc = (uint8_t)acc;
-	c->precision = (uint8_t)precision_of(op, lhs->type->elem);
-	c->n_spatial = (uint8_t)n;
+	c->acc = (uint8_t)v.acc;
+	c->precision = (uint8_t)precision_of(op, v.lhs->type->elem);
+	c->n_spatial = (uint8_t)v.n;
 	c->feature_groups = tc_attr_int(op, "feature_group_count", 1);
 	c->batch_groups = tc_attr_int(op, "batch_group_count", 1);
-	c->in_features = rhs->type->dim[in_feature];
-	set_window(op, lhs->type, rhs->type, c, n);
-	c->lhs = tc_operand(&a, lhs->type->elem);
-	c->rhs = tc_operand(&k, rhs->type->elem);
-	c->lhs.stride[0] = a.stride[tc_attr_int(op, "input_batch_dimension", 0)];
-	c->lhs.stride[1] = a.stride[feature];
-	c->rhs.stride[0] = k.stride[out_feature];
-	c->rhs.stride[1] = k.stride[in_feature];
-	for (unsigned i = 0; i < n; i++) {
-		c->lhs.stride[2 + i] = a.stride[is[i]];
-		c->rhs.stride[2 + i] = k.stride[ks[i]];
-		work *= (double)c->kernel[i];
+	c->in_features = v.rhs->type->dim[v.kernel_in];
+	set_window(op, v.lhs->type, v.rhs->type, c, v.n);
+	c->lhs = tc_operand(&a, v.lhs->type->elem);
+	c->rhs = tc_operand(&k, v.rhs->type->elem);
+	c->lhs.stride[0] = a.stride[v.in_batch];
+	c->lhs.stride[1] = a.stride[v.in_feature];
+	c->rhs.stride[0] = k.stride[v.kernel_out];
+	c->rhs.stride[1] = k.stride[v.kernel_in];
+	taps = (double)c->in_features;
+	for (unsigned i = 0; i < v.n; i++) {
+		c->lhs.stride[2 + i] = a.stride[v.in[i]];
+		c->rhs.stride[2 + i] = k.stride[v.kernel[i]];
+		taps *= (double)c->kernel[i];
 	}
-	work *= (double)c->in_features;
-	e->flops += work;
-	e->bytes += (double)(lhs->type->bytes + rhs->type->bytes + t->bytes);
-	e->cost_ns += work * 0.03;
+	count_work(e, &v, taps);
 }

@@ -14,15 +14,21 @@
  * the same inputs. Then they are features of one convolution: the kernel's tap j * holes + k,
  * k of phase holes - 1 - k, is tap j of feature k. Another kernel gets zeros around it.
  *
+ * One feature in, and few out, give a matrix unit little to do for each element that it moves. If
+ * windows slide along one dim alone, rows of the input that overlap are a matrix as they lie in
+ * memory (back/emit_dot.c), once the input is padded.
+ *
  * What is not done: strides, dilated or reversed windows in the same dim, and windows so
  * small that to interleave costs more than the zeros.
  */
 #include <string.h>
 
 #include "runtime/compiler/lower/decompose.h"
+#include "runtime/compiler/opt/fuse.h"
 
 #define MOST_PHASES 8
 #define LEAST_WORK 64	/* products for an element of the result */
+#define LEAST_SLIDING 20	/* taps; fewer for one feature are added up soon (depthwise.c) */
 
 struct conv {
 	struct tc_build b;
@@ -223,6 +229,67 @@ static bool has_live_taps_apart(struct conv *v)
 		(kernel->type->count / features >= LEAST_WORK || tc_is_depthwise(v->op))));
 }
 
+/* Whether elements along dim d are neighbours in memory. */
+static bool is_innermost(const struct tc_type *t, int64_t d)
+{
+	for (unsigned k = (unsigned)d + 1; k < t->rank; k++)
+		if (t->dim[k] != 1)
+			return false;
+	return true;
+}
+
+/* Whether the op gives few features of one, by windows that have taps along one dim alone, enough
+ * of them, and move along it by one element, to its neighbour. */
+static bool is_sliding(const struct tc_op *op, unsigned n)
+{
+	const struct tc_type *in = tc_in(op, 0)->type;
+	int64_t features = size_of(tc_out(op, 0), tc_attr_int(op, "output_feature_dimension", 0));
+	int64_t most = 1;
+
+	if (in->dim[tc_attr_int(op, "input_feature_dimension", 0)] != 1 || !in->count ||
+	    features > TC_SLIDING_FEATURES || tc_attr_int(op, "feature_group_count", 1) != 1 ||
+	    tc_attr_int(op, "batch_group_count", 1) != 1 || !tc_out(op, 0)->type->count)
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		int64_t taps = size_of(tc_in(op, 1),
+				       tc_attr_nth(op, "kernel_spatial_dimensions", i));
+
+		if (tc_attr_nth(op, "lhs_dilation", i) != 1 ||
+		    (taps != 1 && (most > 1 || tc_attr_nth(op, "window_strides", i) != 1 ||
+				   !is_innermost(in, tc_attr_nth(op, "input_spatial_dimensions",
+								 i)))))
+			return false;
+		most = taps > most ? taps : most;
+	}
+	return most >= (features > 1 ? 2 : LEAST_SLIDING);
+}
+
+/* Pads the input, so that no window leaves it. */
+static bool slide(struct tc_ctx *c, struct tc_op *op)
+{
+	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, none[TC_MAX_RANK] = { 0 };
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *in = tc_in(op, 0), *zero;
+	unsigned n = in->type->rank - 2u;
+	bool any = false;
+
+	if (!is_sliding(op, n))
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		int64_t d = tc_attr_nth(op, "input_spatial_dimensions", i);
+
+		low[d] = tc_attr_nth(op, "padding", 2 * i);
+		high[d] = tc_attr_nth(op, "padding", 2 * i + 1);
+		any |= low[d] || high[d];
+		tc_set_nth(c, op, "padding", 2 * i, 0);
+		tc_set_nth(c, op, "padding", 2 * i + 1, 0);
+	}
+	zero = tc_build_number(&b, tc_tensor(c, (enum elem)in->type->elem, 0, NULL), 0);
+	if (any)
+		tc_set_operand(op, 0, tc_build_pad(&b, in, zero, low, high, none));
+	return true;
+}
+
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 {
 	struct conv v = { .b = tc_build_at(c, op), .op = op, .n = tc_in(op, 0)->type->rank - 2u };
@@ -232,7 +299,8 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 	while (v.i < v.n && !has_live_taps_apart(&v))
 		v.i++;
 	if (v.i == v.n) {
-		tc_decompose_depthwise(c, op);
+		if (!slide(c, op))
+			tc_decompose_depthwise(c, op);
 		return;
 	}
 	if (are_features(&v)) {

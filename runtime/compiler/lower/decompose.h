@@ -14,7 +14,7 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op);
 /* One with holes in its input, where that pays, and those of depthwise.c; leaves others
  * alone. conv.c */
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
-/* One in which every feature is a group of its own; leaves others alone. depthwise.c */
+/* One in which every feature is a group of its own, or alone; leaves others alone. depthwise.c */
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
 bool tc_is_depthwise(const struct tc_op *op);
 /* One of one element each, of numbers in a type that does not compute, or that finds where

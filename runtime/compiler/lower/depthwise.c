@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolutions in which every feature has a group of its own: no sum runs over features,
- * so a matrix unit has nothing to multiply. They become one product of whole arrays for each
- * tap, of which fusion makes few passes over memory.
+ * Convolutions in which every feature has a group of its own, or that have one alone: no sum
+ * runs over features, so a matrix unit has nothing to multiply. They become one product of whole
+ * arrays for each tap, of which fusion makes few passes over memory.
  *
  *	out[n, y, c]  =  sum over k of  in[n, y * stride + k * dilation - low, c] * w[k, c]
  *
@@ -14,6 +14,7 @@
 #include "runtime/compiler/lower/decompose.h"
 
 #define MOST_TAPS 64
+#define MOST_TAPS_OF_ONE 1024	/* a matrix unit would pad rows or columns of one */
 
 struct depthwise {
 	struct tc_build b;
@@ -205,15 +206,23 @@ bool tc_is_depthwise(const struct tc_op *op)
 	return groups > 1 && groups == in->dim[number(op, "input_feature_dimension")];
 }
 
-/* Of how many positions (kernel's or result's) there are at most MOST_TAPS; else 0. */
-static int64_t count_few(const struct tc_value *x, const int64_t *dims, unsigned n)
+/* One feature in and one out. */
+static bool is_single(const struct tc_op *op)
+{
+	return number(op, "feature_group_count") == 1 &&
+	       tc_in(op, 0)->type->dim[number(op, "input_feature_dimension")] == 1 &&
+	       tc_in(op, 1)->type->dim[number(op, "kernel_output_feature_dimension")] == 1;
+}
+
+/* Of how many positions (kernel's or result's) there are, if not more than `most`; else 0. */
+static int64_t count_few(const struct tc_value *x, const int64_t *dims, unsigned n, int64_t most)
 {
 	int64_t size[TC_MAX_RANK], count;
 	bool any = true;
 
 	sizes(x, dims, n, size);
 	count = product(size, n, &any);
-	return count <= MOST_TAPS ? count : 0;
+	return count <= most ? count : 0;
 }
 
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op)
@@ -233,6 +242,7 @@ void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op)
 			       .kernel_dim = list(op, "kernel_spatial_dimensions"),
 			       .out_dim = list(op, "output_spatial_dimensions") };
 	bool by_batch = number(op, "batch_group_count") > 1, has_no_holes = true, is_forward = true;
+	int64_t most = is_single(op) ? MOST_TAPS_OF_ONE : tc_is_depthwise(op) ? MOST_TAPS : 0;
 
 	product(list(op, "lhs_dilation"), v.n, &has_no_holes);
 	for (unsigned i = 0; i < v.n; i++)
@@ -241,12 +251,12 @@ void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op)
 	    !in->type->count || !kernel->type->count ||
 	    elem_class(out->type->elem) == ELEM_CLASS_PRED)
 		return;
-	if (!by_batch && tc_is_depthwise(op) && count_few(kernel, v.kernel_dim, v.n)) {
+	if (!by_batch && count_few(kernel, v.kernel_dim, v.n, most)) {
 		v.groups = in->type->dim[in_feature];
 		v.in = turn(&v, tc_in(op, 0), in_batch, v.in_dim, in_feature);
 		v.kernel = turn(&v, tc_in(op, 1), kernel_in, v.kernel_dim, kernel_out);
 		sum_taps(&v);
-	} else if (by_batch && is_forward && count_few(out, v.out_dim, v.n) &&
+	} else if (by_batch && is_forward && count_few(out, v.out_dim, v.n, MOST_TAPS) &&
 		   number(op, "batch_group_count") == in->type->dim[in_batch]) {
 		v.groups = in->type->dim[in_batch];
 		v.in = turn(&v, tc_in(op, 0), in_feature, v.in_dim, in_batch);

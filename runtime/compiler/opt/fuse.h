@@ -22,6 +22,9 @@ const struct tc_op *tc_join_of(const struct tc_value *v);
 /* The result, looked at by nobody else, that operand k of a concatenation is, in whatever
  * shape, or NULL. */
 const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k);
+/* Of a convolution that runs as a product of rows of its input, which overlap: most features that
+ * it gives, rows of a product that reads its other side in place (lower/conv.c). */
+#define TC_SLIDING_FEATURES 4
 /* Whether a product or convolution runs with an epilogue, which keeps the dims of its result as
  * they are (back/emit_dot.c): those above 1, and an m and an n. */
 bool tc_takes_epilogue(const struct tc_op *op);
