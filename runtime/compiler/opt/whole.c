@@ -5,6 +5,9 @@
  * known: a part of the pass simplify. Frameworks round down, as Python does, by quotients and
  * remainders that round to 0 and questions about signs.
  */
+#include <math.h>
+#include <string.h>
+
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/opt/simpler.h"
@@ -165,6 +168,38 @@ static bool round_down(struct tc_ctx *c, struct tc_op *op)
 	return false;
 }
 
+/* A number that is known, as a float that holds it; -0 and NaNs are for the device. */
+static bool convert(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	const struct tc_value *in = tc_in(op, 0);
+	struct tc_build b = tc_build_at(c, op);
+	const void *element = tc_splat_element(in);
+	unsigned digits = t->elem == ELEM_F64 ? 53 : t->elem == ELEM_F32 ? 24 :
+			  t->elem == ELEM_BF16 || t->elem == ELEM_F16 ? 8 : 0;
+	const int64_t most_exact = (int64_t)1 << 53;
+	double number;
+	float narrow;
+	int64_t x;
+
+	if (in->type->elem == ELEM_F64 && element) {
+		memcpy(&number, element, sizeof(number));
+	} else if (in->type->elem == ELEM_F32 && element) {
+		memcpy(&narrow, element, sizeof(narrow));
+		number = narrow;
+	} else if (known(in, &x) && (in->type->elem != ELEM_U64 || x >= 0) &&
+		   x >= -most_exact && x <= most_exact) {
+		number = (double)x;
+	} else {
+		return false;
+	}
+	/* Whole numbers of so many digits, which all that follows holds. */
+	if (!digits || !(fabs(number) <= (double)((int64_t)1 << digits)) ||
+	    number != (double)(int64_t)number || (!number && signbit(number)))
+		return false;
+	return tc_simplify_to(op, tc_build_number(&b, t, number));
+}
+
 /* What is made of numbers that are known. Turns that were written one after the other count so. */
 static bool compute(struct tc_ctx *c, struct tc_op *op)
 {
@@ -223,7 +258,7 @@ static bool add_up(struct tc_ctx *c, struct tc_op *op)
 bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op)
 {
 	switch (op->op) {
-	case TC_CONVERT:
+	case TC_CONVERT: return compute(c, op) || convert(c, op);
 	case TC_MULTIPLY: return compute(c, op);
 	case TC_ADD:
 	case TC_SUBTRACT: return compute(c, op) || add_up(c, op);

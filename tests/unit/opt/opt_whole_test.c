@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What opt/whole.c makes of quotients and remainders by powers of 2 and of questions about known
- * numbers, by the text after the pass simplify. */
+ * numbers, and of their types, by the text after the pass simplify. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,6 +120,38 @@ static void known_numbers_are_added_up(void **state)
 	       "%9 = subtract(%3, %4) : @\n", "0x05000000", "0x02000000");
 }
 
+/* Of a constant of type `from`, the number it is as `to`; or it stays. */
+static void expect_converted(const char *from, const char *element, const char *to,
+			     const char *has)
+{
+	char lines[400];
+
+	snprintf(lines, sizeof(lines), "%%2 = constant() {value = dense<splat %s> : tensor<8x%s>} "
+		 ": tensor<8x%s>\n%%9 = convert(%%2) : tensor<8x%s>\n", element, from, from, to);
+	expect(S32, lines, has ? has : "convert(", has ? "convert(" : "splat 0xff");
+}
+
+static void known_numbers_become_floats(void **state)
+{
+	(void)state;
+	expect_converted("i32", "0x80ffffff", "f32", "0x000000c3");	/* -128 */
+	expect_converted("i8", "0x7f", "bf16", "0xfe42");
+	expect_converted("i1", "0x01", "f32", "0x0000803f");
+	expect_converted("ui8", "0xff", "f16", "0xf85b");
+	expect_converted("i64", "0x0000000000002000", "f64", "0x0000000000004043");	/* 2^53 */
+	expect_converted("f64", "0x00000000000008c0", "f32", "0x000040c0");		/* -3 */
+	expect_converted("f32", "0x00004040", "bf16", "0x4040");			/* 3 */
+	/* what is rounded, and what is no whole number, the device converts */
+	expect_converted("i32", "0x01000001", "f32", NULL);		/* 2^24 + 1 */
+	expect_converted("i32", "0x01010000", "bf16", NULL);		/* 257 */
+	expect_converted("i64", "0x0100000000002000", "f64", NULL);
+	expect_converted("ui64", "0x00000000000000f0", "f64", NULL);
+	expect_converted("f32", "0x0000003f", "f64", NULL);		/* 1 / 2 */
+	expect_converted("f32", "0x00000080", "f64", NULL);		/* -0 */
+	expect_converted("f64", "0x000000000000f07f", "f32", NULL);	/* infinity */
+	expect_converted("f32", "0x0000c07f", "f64", NULL);		/* NaN */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +159,7 @@ int main(void)
 		cmocka_unit_test(those_that_round_down_are_shifts_and_bits),
 		cmocka_unit_test(what_is_known_is_not_asked),
 		cmocka_unit_test(known_numbers_are_added_up),
+		cmocka_unit_test(known_numbers_become_floats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
