@@ -171,7 +171,7 @@ static void choose_features(struct gen *g, struct conv *x)
 {
 	x->fg = gen_one_in(g, 3) ? gen_between(g, 1, 4) : 1;
 	x->bg = x->fg == 1 && gen_one_in(g, 6) ? 2 : 1;
-	x->per_group = gen_one_in(g, 3) ? 1 : gen_between(g, 1, 5);
+	x->per_group = gen_one_in(g, 3) ? 1 : gen_between(g, 1, gen_one_in(g, 4) ? 24 : 5);
 	x->features = x->per_group * x->fg;
 	x->outputs = gen_between(g, 1, 4) * x->fg * x->bg;
 	x->batch = gen_between(g, 1, 3) * x->bg;

@@ -24,6 +24,10 @@ SHAPES = {
     "batch groups": ((7, 5, 6, 3), {"batch_group_count": 2}),
     "many features": ((4, 600, 40, 2), {}),
     "many points": ((70, 3, 4, 5), {}),
+    "one of many": ((11, 64, 1, 8), {}),
+    "four of many": ((9, 36, 4, 3), {}),
+    "four of too few": ((9, 35, 4, 3), {}),
+    "two of many, dilated": ((13, 20, 2, 3), {"rhs_dilation": (2, 1)}),
 }
 
 
@@ -143,6 +147,21 @@ def test_one_feature_of_a_picture_gives_one(kernel, dtype, device):
 
     def f(x, w):
         return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=ORDERS["jax"],
+                                        preferred_element_type=WIDE.get(dtype))
+
+    got, want = (np.asarray(jax.jit(f)(*jax.device_put((x, w), d))) for d in (device, CPU))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("order", ["torch", "jax", "mixed"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64", "int8"])
+def test_few_features_of_many_are_rounded_once(order, dtype, device):
+    x = ordered(whole(2, 40, 9, 13), ORDERS[order][0], "NCHW").astype(dtype)
+    w = ordered(whole(3, 40, 3, 3), ORDERS[order][1], "OIHW").astype(dtype)
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), [(2, -1), (0, 3)],
+                                        dimension_numbers=ORDERS[order],
                                         preferred_element_type=WIDE.get(dtype))
 
     got, want = (np.asarray(jax.jit(f)(*jax.device_put((x, w), d))) for d in (device, CPU))

@@ -18,6 +18,9 @@
  * windows slide along one dim alone, rows of the input that overlap are a matrix as they lie in
  * memory (back/emit_dot.c), once the input is padded.
  *
+ * Many features in and few out give one few columns. All taps' products with the features of a
+ * point are a row each of one product, which is added up tap by tap.
+ *
  * What is not done: strides, dilated or reversed windows in the same dim, and windows so
  * small that to interleave costs more than the zeros.
  */
@@ -28,6 +31,8 @@
 
 #define MOST_PHASES 8
 #define LEAST_WORK 64	/* products for an element of the result */
+#define MOST_NARROW 4		/* features that so many others give, */
+#define MOST_NARROW_TAPS 64	/* by so many taps */
 #define LEAST_SLIDING 20	/* taps; fewer for one feature are added up soon (depthwise.c) */
 
 struct conv {
@@ -290,6 +295,140 @@ static bool slide(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+/* A convolution of many features, of which it gives few. */
+struct narrow {
+	struct tc_build b;
+	struct tc_op *op;
+	unsigned n;		/* spatial dims */
+	enum elem elem;		/* of the sums */
+	int64_t in, out;	/* features */
+	unsigned feature;	/* the input's dim of these */
+	bool is_last;		/* it is the last one: so are taps and features then, else first */
+};
+
+static bool is_narrow(const struct narrow *v)
+{
+	const struct tc_op *op = v->op;
+	int64_t taps = 1;
+	unsigned cls = elem_class(tc_out(op, 0)->type->elem);
+
+	if ((cls != ELEM_CLASS_FLOAT && cls != ELEM_CLASS_COMPLEX) || v->out > MOST_NARROW ||
+	    v->n + 3 > TC_MAX_RANK || tc_attr_int(op, "feature_group_count", 1) != 1 ||
+	    tc_attr_int(op, "batch_group_count", 1) != 1 || !tc_out(op, 0)->type->count)
+		return false;
+	for (unsigned i = 0; i < v->n; i++)
+		if (tc_attr_nth(op, "lhs_dilation", i) != 1 ||
+		    tc_attr_nth(op, "window_strides", i) != 1 ||
+		    __builtin_mul_overflow(taps, size_of(tc_in(op, 1), tc_attr_nth(op,
+					   "kernel_spatial_dimensions", i)), &taps))
+			return false;
+	return taps > 1 && taps <= MOST_NARROW_TAPS && taps * v->out <= v->in;
+}
+
+/* [taps * features out, features in], the last spatial dim fastest of the taps. */
+static struct tc_value *taps_by_features(const struct narrow *v)
+{
+	int64_t order[TC_MAX_RANK], dim[2] = { 0, v->in };
+	struct tc_value *kernel = tc_in(v->op, 1);
+
+	for (unsigned i = 0; i < v->n; i++)
+		order[i] = tc_attr_nth(v->op, "kernel_spatial_dimensions", i);
+	order[v->n] = tc_attr_int(v->op, "kernel_output_feature_dimension", 0);
+	order[v->n + 1] = tc_attr_int(v->op, "kernel_input_feature_dimension", 0);
+	dim[0] = kernel->type->count / v->in;
+	kernel = tc_build_transpose(&v->b, kernel, order);
+	return tc_build_convert(&v->b, tc_build_reshape(&v->b, kernel, 2, dim), v->elem);
+}
+
+/* Where dim d of the input, not that of its features, is beside those of taps and features. */
+static unsigned dim_of(const struct narrow *v, int64_t d)
+{
+	return (unsigned)d - (d > v->feature) + !v->is_last;
+}
+
+static struct tc_value *pad_points(const struct narrow *v, struct tc_value *x)
+{
+	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, none[TC_MAX_RANK] = { 0 };
+
+	for (unsigned i = 0; i < v->n; i++) {
+		unsigned d = dim_of(v, tc_attr_nth(v->op, "input_spatial_dimensions", i));
+
+		low[d] = tc_attr_nth(v->op, "padding", 2 * i);
+		high[d] = tc_attr_nth(v->op, "padding", 2 * i + 1);
+	}
+	return tc_build_pad(&v->b, x, tc_build_number(&v->b, tc_tensor(v->b.c, v->elem, 0, NULL),
+						      0), low, high, none);
+}
+
+/* Of all taps' products, those of tap t where it meets each point of the result. */
+static struct tc_value *meet(const struct narrow *v, struct tc_value *all, int64_t t)
+{
+	int64_t start[TC_MAX_RANK] = { 0 }, dim[TC_MAX_RANK];
+	unsigned features = v->is_last ? all->type->rank - 1u : 0;
+
+	memcpy(dim, all->type->dim, all->type->rank * sizeof(*dim));
+	start[features] = t * v->out;
+	dim[features] = v->out;
+	for (unsigned i = v->n; i-- > 0;) {
+		unsigned d = dim_of(v, tc_attr_nth(v->op, "input_spatial_dimensions", i));
+		int64_t taps = size_of(tc_in(v->op, 1),
+				       tc_attr_nth(v->op, "kernel_spatial_dimensions", i));
+		int64_t tap = t % taps;
+
+		t /= taps;
+		if (tc_attr_nth(v->op, "window_reversal", i))
+			tap = taps - 1 - tap;
+		start[d] = tap * tc_attr_nth(v->op, "rhs_dilation", i);
+		dim[d] = size_of(tc_out(v->op, 0),
+				 tc_attr_nth(v->op, "output_spatial_dimensions", i));
+	}
+	return tc_build_slice(&v->b, all, start,
+			      tc_tensor(v->b.c, v->elem, all->type->rank, dim));
+}
+
+/* In the order of the result's dims. */
+static struct tc_value *turn_result(const struct narrow *v, struct tc_value *x)
+{
+	int64_t order[TC_MAX_RANK];
+
+	order[tc_attr_int(v->op, "output_feature_dimension", 0)] = v->is_last ?
+		x->type->rank - 1 : 0;
+	order[tc_attr_int(v->op, "output_batch_dimension", 0)] =
+		dim_of(v, tc_attr_int(v->op, "input_batch_dimension", 0));
+	for (unsigned i = 0; i < v->n; i++)
+		order[tc_attr_nth(v->op, "output_spatial_dimensions", i)] =
+			dim_of(v, tc_attr_nth(v->op, "input_spatial_dimensions", i));
+	x = tc_build_transpose(&v->b, x, order);
+	return tc_build_convert(&v->b, x, (enum elem)tc_out(v->op, 0)->type->elem);
+}
+
+static bool multiply_by_taps(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_value *in = tc_in(op, 0), *taps, *all, *sum;
+	const struct tc_type *t = tc_out(op, 0)->type;
+	unsigned rank = in->type->rank;
+	struct narrow v = { .b = tc_build_at(c, op), .op = op, .n = rank - 2u,
+			    .elem = elem_class(t->elem) == ELEM_CLASS_FLOAT &&
+				    elem_bits(t->elem) < 32 ? ELEM_F32 : (enum elem)t->elem,
+			    .feature = (unsigned)tc_attr_int(op, "input_feature_dimension", 0) };
+
+	v.in = in->type->dim[v.feature];
+	v.out = size_of(tc_out(op, 0), tc_attr_int(op, "output_feature_dimension", 0));
+	v.is_last = v.feature == rank - 1;
+	if (!is_narrow(&v))
+		return false;
+	taps = taps_by_features(&v);
+	in = tc_build_convert(&v.b, in, v.elem);
+	all = v.is_last ? tc_build_dot(&v.b, in, taps, 0, v.feature, 1) :
+	      tc_build_dot(&v.b, taps, in, 0, 1, v.feature);
+	all = pad_points(&v, all);
+	sum = meet(&v, all, 0);
+	for (int64_t k = 1; k * v.out < taps->type->dim[0]; k++)
+		sum = tc_build2(&v.b, TC_ADD, sum, meet(&v, all, k));
+	tc_replace(op, turn_result(&v, sum));
+	return true;
+}
+
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 {
 	struct conv v = { .b = tc_build_at(c, op), .op = op, .n = tc_in(op, 0)->type->rank - 2u };
@@ -299,7 +438,7 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 	while (v.i < v.n && !has_live_taps_apart(&v))
 		v.i++;
 	if (v.i == v.n) {
-		if (!slide(c, op))
+		if (!slide(c, op) && !multiply_by_taps(c, op))
 			tc_decompose_depthwise(c, op);
 		return;
 	}
