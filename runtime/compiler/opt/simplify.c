@@ -57,14 +57,16 @@ static bool is_all(const struct tc_op *op, const char *name, int64_t value)
 	return true;
 }
 
-/* The operand of an operation on whole numbers whose other one is its identity, or NULL. */
+/* The operand of an operation whose other one is its identity, or NULL. Sums of floats have none:
+ * -0 + 0 is 0. */
 static struct tc_value *other_than_identity(const struct tc_op *op)
 {
 	double identity = op->op == TC_MULTIPLY || op->op == TC_DIVIDE;
 	bool is_either = op->op == TC_ADD || op->op == TC_OR || op->op == TC_XOR ||
 			 op->op == TC_MULTIPLY;
 
-	if (!tc_is_integer(op->results[0].type))
+	if (!tc_is_integer(op->results[0].type) &&
+	    (elem_class(op->results[0].type->elem) != ELEM_CLASS_FLOAT || !identity))
 		return NULL;
 	if (tc_is_number(tc_in(op, 1), identity))
 		return tc_in(op, 0);

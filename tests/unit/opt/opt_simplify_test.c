@@ -681,6 +681,35 @@ static void a_choice_of_the_same_is_that(void **state)
 		    "select(", "splat");
 }
 
+/* `step`, of %1 and a constant everywhere. */
+static void expect_identity(bool is_one, const char *type, const char *element, const char *step)
+{
+	char text[600], *out;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<8x%s>) {\n%%2 = constant() {value = dense<splat %s> : tensor<8x%s>} "
+		 ": tensor<8x%s>\n%%9 = %s : tensor<8x%s>\nreturn(%%9)\n}\n}\n", type, element,
+		 type, type, step, type);
+	out = opt_after("simplify", text);
+	if (is_one != !!strstr(out, "return(%1)"))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+static void a_product_with_one_is_the_other(void **state)
+{
+	(void)state;
+	expect_identity(true, "f32", "0x0000803f", "multiply(%1, %2)");
+	expect_identity(true, "bf16", "0x803f", "multiply(%2, %1)");
+	expect_identity(true, "f64", "0x000000000000f03f", "divide(%1, %2)");
+	expect_identity(true, "i32", "0x00000000", "add(%1, %2)");
+	expect_identity(false, "f32", "0x0000803f", "divide(%2, %1)");
+	expect_identity(false, "f32", "0x00000040", "multiply(%1, %2)");
+	/* -0 + 0 is 0, and an infinity by 1 + 0i has no imaginary part */
+	expect_identity(false, "f32", "0x00000000", "add(%1, %2)");
+	expect_identity(false, "complex<f32>", "0x0000803f00000000", "multiply(%1, %2)");
+}
+
 static bool is_factored_by_a_loop(const char *shape)
 {
 	char text[400], *out;
@@ -731,6 +760,7 @@ int main(void)
 		cmocka_unit_test(short_rows_that_are_repeated_are_left),
 		cmocka_unit_test(an_element_of_a_constant_is_a_constant),
 		cmocka_unit_test(a_choice_of_the_same_is_that),
+		cmocka_unit_test(a_product_with_one_is_the_other),
 		cmocka_unit_test(matrices_of_up_to_256_rows_are_factored_without_a_loop),
 	};
 

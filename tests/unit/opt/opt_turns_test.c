@@ -51,7 +51,8 @@ static void what_is_turned_back_is_never_turned(void **state)
 	expect("%4 = broadcast_in_dim(%8) {broadcast_dimensions = [1]} : " THERE "\n"
 	       "%9 = add(%3, %4) : " THERE "\n", BACK, 0, "broadcast_dimensions = [0]");
 	/* a choice by one truth for all */
-	expect("%9 = select(%7, %3, %3) : " THERE "\n", BACK, 0, "tensor<2x3x4xf32>");
+	expect("%4 = sine(%3) : " THERE "\n%9 = select(%7, %3, %4) : " THERE "\n", BACK, 0,
+	       "tensor<2x3x4xf32>");
 }
 
 static void there_are_no_more_moves_than_before(void **state)
