@@ -102,26 +102,26 @@ static int close_window(struct hal_device *dev, struct err *err)
 }
 
 /* Work that failed breaks the windows that are open then, and the HAL hears of it later: it may
- * have lent anew meanwhile, for an earlier failure. Whether this one is whole a linked device is
- * told that asks for what lies behind its end. */
-static bool is_whole(struct hal_device *dev, struct hal_device *by)
+ * have lent anew meanwhile, for an earlier failure. Whether this one is whole a device is told,
+ * its own too, that asks for what lies behind its end. */
+static bool is_whole(struct hal_device *dev)
 {
 	struct hw_peer_map m = { .va = HAL_PEER_VA, .offset = dev->identity.hbm_bytes,
 				 .bytes = HW_PAGE, .key = dev->window,
 				 .chip = dev->identity.chip };
 
-	return ask(by, (struct hw_sqe){ .op = HW_PEER_MAP }, &m, sizeof(m), NULL, NULL) ==
+	return ask(dev, (struct hw_sqe){ .op = HW_PEER_MAP }, &m, sizeof(m), NULL, NULL) ==
 	       ERR_INVALID_ARGUMENT;
 }
 
-/* A window that is whole, as far as is known: key. by: who is to see it, or NULL, for whom one that
- * is not known to be whole is lent anew. Under hal.links. */
-static int lend(struct hal_device *dev, struct hal_device *by, struct err *err)
+/* A window that is whole, as far as is known: key. Others may be using one that is. Under
+ * hal.links. */
+static int lend(struct hal_device *dev, struct err *err)
 {
 	struct hw_window w = { HAL_HBM_VA, dev->identity.hbm_bytes };
 	bool is_stale = atomic_exchange(&dev->is_window_stale, false);
 
-	if (dev->window && (!is_stale || (by && is_whole(dev, by))))
+	if (dev->window && (!is_stale || is_whole(dev)))
 		return 0;
 	if (dev->window)	/* it is broken, if not by the device then now */
 		close_window(dev, NULL);
@@ -247,7 +247,7 @@ static int see(struct hal_device *dev, struct hal_device *peer, uint64_t *base, 
 	for (unsigned i = 0; code == ERR_NOT_FOUND && i < TRIES; i++) {
 		code = i ? await_failure(peer, err) : 0;
 		if (!code)
-			code = lend(peer, dev, err);
+			code = lend(peer, err);
 		if (!code) {
 			const struct hal_lent lent = lent_of(peer);
 
@@ -318,7 +318,7 @@ int hal_lend(struct hal_device *dev, struct hal_lent *out, struct err *err)
 	if (code)
 		return code;
 	pthread_mutex_lock(&dev->hal->links);
-	code = lend(dev, NULL, err);
+	code = lend(dev, err);
 	if (!code)
 		*out = lent_of(dev);
 	pthread_mutex_unlock(&dev->hal->links);

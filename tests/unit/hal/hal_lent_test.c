@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "hal/hal.h"
+#include "hal/hw/regs.h"
 #include "tests/unit/ring.h"
 #include "tests/unit/vfio_server.h"
 
@@ -315,6 +316,76 @@ static void a_key_that_was_taken_back_opens_nothing(void **state)
 	leave(&b);
 }
 
+/* The queue's state says that it works on nothing since something failed. */
+static void await_fault(const struct member *m)
+{
+	struct hw_queue_state q[HW_MAX_QUEUES];
+	bool is_there = false;
+	uint64_t bytes;
+	struct err err;
+
+	while (!is_there) {
+		check(hal_device_log(m->dev, HW_LOG_QUEUES, q, sizeof(q), &bytes, &err), &err);
+		for (unsigned i = 0; i < bytes / sizeof(*q); i++)
+			is_there |= q[i].is == HW_QUEUE_FAULTED;
+	}
+}
+
+static void empty_box(struct member *m)
+{
+	static const uint8_t zeros[RING_SLOTS];
+	struct err err;
+
+	check(hal_copy_in(m->box, 0, zeros, sizeof(zeros), SOON, &err), &err);
+}
+
+/*
+ * The first one fails twice before it lends anew, and hears of the second failure behind that: the
+ * new window is whole, and the other one has begun to use it. Asked once more what it lends, it may
+ * say so as often as it likes, and what the other one does goes on.
+ */
+static void a_window_that_others_use_is_not_closed(void **state)
+{
+	struct member a, b;
+	struct hal_lent lent;
+	struct err err;
+
+	(void)state;
+	join(&a, 0);
+	join(&b, 1);
+	a.theirs = b.mine;
+	check(launch(&a, &err), &err);
+	check(hal_queue_reset(queue(&a), "a test", &err), &err);
+	check(hal_take_back(b.dev, &err), &err);
+	check(hal_device_inject(a.dev, HW_INJECT_DROP_IRQ, 1000, &err), &err);
+	check(launch(&a, &err), &err);
+	await_fault(&a);
+	empty_box(&a);
+	empty_box(&b);
+	lent = a.mine.lent;
+	check(hal_lend(a.dev, &a.mine.lent, &err), &err);
+	assert_true(a.mine.lent.key != lent.key);
+	check(hal_lend(b.dev, &b.mine.lent, &err), &err);
+	put(&a, 1000);
+	put(&b, 2000);
+	b.theirs = a.mine;
+	a.theirs = b.mine;
+	check(launch(&b, &err), &err);
+	expect(wait_for(&a, &err), &err, ERR_UNAVAILABLE, "the second one");
+	for (unsigned i = 0; i < 2; i++) {
+		check(hal_lend(a.dev, &lent, &err), &err);
+		assert_true(a.mine.lent.key == lent.key);
+	}
+	check(hal_device_inject(a.dev, HW_INJECT_DROP_IRQ, 0, &err), &err);
+	check(launch(&a, &err), &err);
+	check(wait_for(&a, &err), &err);
+	check(wait_for(&b, &err), &err);
+	sums_are(&a, 3000);
+	sums_are(&b, 3000);
+	leave(&a);
+	leave(&b);
+}
+
 static void what_has_no_links_is_refused_with_what_helps(void **state)
 {
 	struct hal *hal;
@@ -373,6 +444,7 @@ int main(void)
 		cmocka_unit_test(one_that_is_killed_fails_the_other_by_name),
 		cmocka_unit_test(nothing_is_borrowed_without_the_key),
 		cmocka_unit_test(a_key_that_was_taken_back_opens_nothing),
+		cmocka_unit_test(a_window_that_others_use_is_not_closed),
 		cmocka_unit_test(what_has_no_links_is_refused_with_what_helps),
 		cmocka_unit_test(a_launch_may_insist_that_nothing_failed),
 	};
