@@ -447,6 +447,7 @@ check-smi: $(OUT)/xla-smi $(OUT)/tessera-sim $(LIBTESSERA)
 	$(Q)$(PYTHON) tests/smi_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_doctor_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_link_test.py $(OUT)/xla-smi $(LIBTESSERA) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/smi_served_test.py $(OUT)/xla-smi $(LIBTESSERA) $(OUT)/tessera-sim
 check-smi-trace: $(OUT)/xla-smi $(CONFORMANCE)
 	$(Q)$(PYTHON) tests/smi_trace_test.py $^
 

@@ -193,8 +193,15 @@ int hal_check_alive(struct hal_device *dev, struct err *err)
 	pthread_mutex_lock(&dev->life);
 	code = hal_check(dev, err);
 	if (!code && dev->t->ops->alive(dev->t, &why)) {
+		/* A reset that nobody here asked for. */
+		if (why.code == ERR_ABORTED)
+			hal_say_stopped(dev, true, why.msg);
 		hal_die(dev, &why);
-		code = hal_check(dev, err);
+		code = hal_check(dev, &why);
+		if (code == ERR_ABORTED)
+			hal_page_tell(dev, code, why.msg);
+		if (err)
+			*err = why;
 	}
 	pthread_mutex_unlock(&dev->life);
 	return code;

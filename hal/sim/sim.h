@@ -136,6 +136,11 @@ int sim_irq_fd(struct sim_device *dev, unsigned vector, int fd, struct err *err)
  * filled the counter and lets it block. Before any work. */
 void sim_irq_by(struct sim_device *dev, void (*add)(int fd));
 
+/* INJECT (DEVICE.md#ras) by whoever has the machine: the driver need not be up, and hears of it as
+ * of any other error. `what` is an enum hw_inject. INVALID_ARGUMENT: there is no such error, or not
+ * with this value; RESOURCE_EXHAUSTED. Waits as a request does. */
+int sim_inject(struct sim_device *dev, unsigned what, uint64_t value, struct err *err);
+
 /* Function-level reset: all queues, contexts, programs and maps are gone, as after
  * power on; HBM content stays. Blocks until running work has stopped (bounded: every
  * instruction checks at tile granularity). */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct direct {
 	bool is_confused;	/* not, because an answer did not come, or another's did, or
 				 * one that cannot be */
 	bool is_unanswered;	/* a request was, by a device that died or is gone */
+	atomic_bool was_ready;	/* since we reset it last: it is so until somebody resets it */
 	uint16_t ctx;
 	uint64_t hbm_bytes;
 };
@@ -137,8 +139,13 @@ static int is_alive(struct hal_transport *t, struct err *err)
 	if (status == 0xffffffffu)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "the device does not answer any more (all ones on the bus)");
-	if (!(status & HW_STATUS_FATAL))
+	if (!(status & HW_STATUS_FATAL) &&
+	    (status & HW_STATUS_READY || !atomic_load(&d->was_ready)))
 		return 0;
+	if (!(status & HW_STATUS_FATAL))
+		return err_set(err, ERR_ABORTED, "somebody else reset the function (xla-smi reset, "
+			       "or a reset by the kernel): what it had to do and its programs are "
+			       "gone");
 	reason = d->bus->ops->read(d->bus, HW_REG_FATAL);
 	return err_set(err, ERR_UNAVAILABLE, "the device is in its fatal state (reason %u%s): "
 		       "reset the function", reason, fatal_text(reason));
@@ -321,6 +328,7 @@ static int start_admin(struct direct *d, struct err *err)
 	int code;
 
 	d->is_up = false;
+	atomic_store(&d->was_ready, false);
 	d->is_confused = d->is_unanswered = false;
 	code = bus->reset(d->bus, err);
 	if (code)
@@ -337,6 +345,7 @@ static int start_admin(struct direct *d, struct err *err)
 	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
 		return err_set(err, ERR_UNAVAILABLE, "the device did not become ready "
 			       "(STATUS 0x%x)", bus->read(d->bus, HW_REG_STATUS));
+	atomic_store(&d->was_ready, true);
 	d->is_up = true;
 	return 0;
 }

@@ -120,6 +120,8 @@ static inline int server_stop(struct vfio_server *s, int sig)
 		unlink(s->socket[i]);
 	snprintf(path, sizeof(path), "%s/lock", s->dir);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s/control.sock", s->dir);
+	unlink(path);
 	rmdir(s->dir);
 	return status;
 }

@@ -2,6 +2,7 @@
 /* A device's sessions and resets: what one client did is gone before the next. */
 #include <string.h>
 
+#include "hal/hw/desc.h"
 #include "tools/tessera-sim/server.h"
 
 int device_init(struct device *d, struct sim_device *sim, unsigned index, struct err *err)
@@ -11,6 +12,7 @@ int device_init(struct device *d, struct sim_device *sim, unsigned index, struct
 	d->index = index;
 	sim_hbm(sim, &d->hbm_bytes);
 	sim_keep_apart(sim);
+	pthread_mutex_init(&d->lock, NULL);
 	pthread_mutex_init(&d->irqs.lock, NULL);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		d->irqs.fd[i] = d->irqs.relay[i] = -1;
@@ -37,6 +39,29 @@ void device_reset(struct device *d)
 	irq_unmask(d);
 	device_hush(d, false);
 	bells_go_on(&d->bells);
+}
+
+void device_reset_by_force(struct device *d)
+{
+	/* A session has bells. */
+	if (d->has_client)
+		device_reset(d);
+	else
+		sim_flr(d->sim);
+	irq_alarm(d);
+}
+
+int device_inject(struct device *d, unsigned what, uint64_t value, struct err *err)
+{
+	bool stops = what == HW_INJECT_FATAL;
+	int code;
+
+	if (stops)
+		device_hush(d, true);
+	code = sim_inject(d->sim, what, value, err);
+	if (stops)
+		device_hush(d, false);
+	return code;
 }
 
 int device_begin(struct device *d, struct err *err)

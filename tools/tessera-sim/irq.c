@@ -127,6 +127,17 @@ void irq_clear(struct device *d)
 			put(d, i, -1);
 }
 
+void irq_alarm(struct device *d)
+{
+	struct irqs *q = &d->irqs;
+
+	pthread_mutex_lock(&q->lock);
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		if (q->fd[i] >= 0)
+			add_one(q->fd[i]);
+	pthread_mutex_unlock(&q->lock);
+}
+
 int irq_relay(struct device *d)
 {
 	struct irqs *q = &d->irqs;

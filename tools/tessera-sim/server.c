@@ -63,6 +63,7 @@ struct server {
 	struct turned turned[MAX_TURNED];
 	unsigned n_turned;
 	int64_t rest_until;		/* no client is accepted before; 0: now */
+	struct control control;
 };
 
 /* ---- a seat's thread ---- */
@@ -420,16 +421,18 @@ static int start(struct server *s, struct err *err)
 	if (!s->seats)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	for (unsigned i = 0; !code && i < seats; i++) {
-		s->n = i + 1;
+		s->n = s->control.n = i + 1;
+		s->control.devices[i] = &s->seats[i].d;
 		code = open_seat(s, i, err);
 	}
-	return code;
+	return code ? code : control_start(&s->control, s->o->dir, err);
 }
 
 static void stop(struct server *s)
 {
 	const int fds[] = { s->lock_fd, s->signal_fd, s->guard_fd, s->wake_fd };
 
+	control_stop(&s->control);
 	for (unsigned i = 0; i < s->n; i++)
 		close_seat(&s->seats[i]);
 	for (unsigned i = 0; i < s->n_turned; i++)

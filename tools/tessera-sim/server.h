@@ -7,7 +7,8 @@
  * device_begin() and device_end() lies a session, and nothing of one session is
  * seen by the next.
  *
- * Threads: a session's messages are handled on its device's own thread (session.c).
+ * Threads: a session's messages are handled on its device's own thread (session.c), what an
+ * operator asks for on one for all devices (control.c); device.lock keeps them apart.
  * Doorbells are rung on another one (bells.c), because the model may work before a
  * doorbell returns. The main thread accepts, watches for clients that went away and
  * for memory that was taken from under a mapping.
@@ -131,6 +132,10 @@ struct irqs {
 struct device {
 	struct sim_device *sim;
 	unsigned index;
+	pthread_mutex_t lock;		/* one command at a time: the client's, or an operator's */
+	bool has_client;		/* and who that is; under lock */
+	int pid;
+	unsigned uid;
 	uint64_t hbm_bytes;
 	bool is_stale;			/* HBM holds what an earlier client left */
 	int64_t limit_ns;		/* for a client to join, to end a message, to take one */
@@ -155,6 +160,9 @@ void device_hush(struct device *d, bool on);
 /* Function reset: the model and configuration space as after power on, mappings and
  * eventfds stay. */
 void device_reset(struct device *d);
+/* The same, and INJECT, by an operator; whoever has the device hears of it at once. Under lock. */
+void device_reset_by_force(struct device *d);
+int device_inject(struct device *d, unsigned what, uint64_t value, struct err *err);
 
 /* All return 0 or an errno. dma_map closes nothing; fd -1: none came. */
 int dma_map(struct device *d, const struct vfu_dma_map *m, int fd);
@@ -176,6 +184,8 @@ int irq_set(struct device *d, const struct vfu_set_irqs *s, const uint8_t *data,
 /* The client keeps the vector table itself: what has an eventfd is unmasked. */
 void irq_unmask(struct device *d);
 void irq_clear(struct device *d);
+/* Has the client look at its device: adds to all of its eventfds. */
+void irq_alarm(struct device *d);
 /* Puts a thread of ours between the model and the client's eventfds. 0, or -1. */
 int irq_relay(struct device *d);
 void irq_end_relay(struct device *d);
@@ -272,6 +282,24 @@ int message_handle(struct device *d, struct message *m, struct reply *out);
 
 /* Serves a connected client until it leaves. Blocks. */
 void session_run(struct device *d, int fd);
+
+/* ---- control.c: what an operator asks for ---- */
+
+#define CONTROL_DEVICES 64u
+
+struct control {
+	struct device *devices[CONTROL_DEVICES];	/* functions of one device have its index */
+	unsigned n;
+	char path[108];
+	int listen_fd, quit_fd;
+	pthread_t thread;
+	bool has_thread;
+};
+
+/* Listens in `dir` for root and this process's user. To be zeroed but for devices. */
+int control_start(struct control *c, const char *dir, struct err *err);
+/* Of one that was not started, too, if it was zeroed. */
+void control_stop(struct control *c);
 
 /* ---- server.c ---- */
 

@@ -12,8 +12,11 @@ static void serve(struct link *l, struct reply *r)
 	bool go_on = true;
 
 	while (go_on && link_next(l, &m)) {
-		int error = message_handle(l->d, &m, r);
+		int error;
 
+		pthread_mutex_lock(&l->d->lock);
+		error = message_handle(l->d, &m, r);
+		pthread_mutex_unlock(&l->d->lock);
 		if (!(m.h.flags & VFU_NO_REPLY))
 			go_on = link_reply(l, &m, r, error);
 		if (m.h.size > sizeof(m.h) + VFU_MAX_BODY) {
@@ -27,6 +30,29 @@ static void serve(struct link *l, struct reply *r)
 	if (!why && atomic_load(&l->d->is_broken))
 		why = "it took back memory that it had shared";
 	link_lose(l, why);
+}
+
+static int begin(struct device *d, struct link *l, const struct ucred *peer, struct err *err)
+{
+	int code;
+
+	pthread_mutex_lock(&d->lock);
+	code = device_begin(d, err);
+	d->has_client = !code;
+	d->pid = peer->pid;
+	d->uid = peer->uid;
+	d->link = code ? NULL : l;
+	pthread_mutex_unlock(&d->lock);
+	return code;
+}
+
+static void end(struct device *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->has_client = false;
+	device_end(d);
+	d->link = NULL;
+	pthread_mutex_unlock(&d->lock);
 }
 
 void session_run(struct device *d, int fd)
@@ -43,17 +69,15 @@ void session_run(struct device *d, int fd)
 		r->body = malloc(VFU_MAX_BODY);
 	if (!r || !r->body) {
 		say("%u: no memory for a session", d->index);
-	} else if (device_begin(d, &err)) {
+	} else if (begin(d, &l, &peer, &err)) {
 		say("%u: can't serve a client: %s", d->index, err.msg);
 	} else {
 		say("%u: client attached (pid %d, uid %d)", d->index, (int)peer.pid,
 		    (int)peer.uid);
-		d->link = &l;
 		serve(&l, r);
 		/* The client learns of its end now; the model's may take a moment. */
 		shutdown(fd, SHUT_RDWR);
-		device_end(d);
-		d->link = NULL;
+		end(d);
 		say("%u: client %s%s", d->index, l.why ? "cut off: " : "left",
 		    l.why ? l.why : "");
 	}

@@ -126,7 +126,7 @@ static int reset_device(const struct smi_options *o, const struct smi_node *node
 	int status;
 
 	if (!is_node && strcmp(d->kind, "vfio"))
-		return refuse("a model belongs to its process or server: end or restart that",
+		return refuse("a model inside its process belongs to that: end or restart it",
 			      d->bus_id);
 	printf("%s: a function reset %s: all contexts, queues and programs end, their work fails; "
 	       "counters and the fault log start anew; memory keeps its contents but for poisoned "
@@ -269,8 +269,8 @@ static int reset_client(const struct smi_options *o, struct smi_node *node,
 	int status;
 
 	if (strcmp(d->kind, "accel"))
-		return refuse("only the kernel driver tells its clients apart, and has not this "
-			      "device: end the process that has", d->bus_id);
+		return refuse("only the kernel driver and tessera-sim tell their clients apart, "
+			      "and have not this device: end the process that has", d->bus_id);
 	if (!smi_ids_of(o->root, node, d, o->client, &ids)) {
 		status = fail("memory", ENOMEM);
 	} else if (!ids.n) {
@@ -301,12 +301,19 @@ int smi_reset(const struct smi_options *o, int argc, char **argv)
 {
 	const struct smi_device *d;
 	struct smi_node node;
-	int status = with_device(o, argv[1], &node, &d);
+	int status;
 
 	(void)argc;
+	/* One that nobody has is told of by nobody. */
+	if (smi_is_served(argv[1]))
+		return smi_reset_served(o, argv[1]);
+	status = with_device(o, argv[1], &node, &d);
 	if (status)
 		return status;
-	status = o->client ? reset_client(o, &node, d) : reset_device(o, &node, d);
+	if (!strcmp(d->kind, "vfio-user"))
+		status = smi_reset_served(o, d->bus_id);
+	else
+		status = o->client ? reset_client(o, &node, d) : reset_device(o, &node, d);
 	smi_node_free(&node);
 	return status;
 }
@@ -414,15 +421,34 @@ static const struct { const char *name, *value; unsigned kind, usual; } errors[]
 	  HW_FATAL_PCIE },
 };
 
+static int inject_served(const struct smi_options *o, const char *name, unsigned which,
+			 const char *value)
+{
+	int status;
+
+	if (!o->force)
+		return refuse("this breaks work on the device: --force does it", name);
+	status = smi_inject_served(o, name, errors[which].kind, strtoull(value, NULL, 0));
+	if (!status && !o->dry_run)
+		printf("%s: %s %s\n", name, errors[which].name, value);
+	return status;
+}
+
 static int inject(const struct smi_options *o, const struct smi_device *d, unsigned which,
 		  const char *value)
 {
 	char path[SMI_PATH], text[64];
 	int sysno;
 
+	if (!strcmp(d->kind, "vfio-user"))
+		return inject_served(o, d->bus_id, which, value);
 	if (strcmp(d->kind, "accel") || !*d->pci)
-		return refuse("errors are injected through the kernel driver, which has not this "
-			      "device; a program's own by hal_device_inject", d->bus_id);
+		return refuse("errors are injected through the kernel driver or tessera-sim, which "
+			      "have not this device; a program's own by hal_device_inject",
+			      d->bus_id);
+	if (o->client)
+		return refuse("the kernel driver injects into all of a device: leave --client out",
+			      d->bus_id);
 	if (!o->force)
 		return refuse("this breaks work on the device: --force does it", d->bus_id);
 	snprintf(path, sizeof(path), "%s/sys/kernel/debug/accel/%s/inject", o->root, d->pci);
@@ -455,6 +481,8 @@ int smi_inject(const struct smi_options *o, int argc, char **argv)
 			fprintf(stderr, "  %-9s VALUE: %s\n", errors[i].name, errors[i].value);
 		return SMI_USAGE;
 	}
+	if (smi_is_served(argv[1]))
+		return inject_served(o, argv[1], which, value);
 	status = with_device(o, argv[1], &node, &d);
 	if (status)
 		return status;

@@ -18,6 +18,7 @@
  *	report.c reg.c		a page of HTML; registers
  *	peer.c trace_file.c	processes that tell what their devices do; that as a file
  *	trace.c			the command that has them told
+ *	served.c		what tessera-sim does to a device for an operator
  *	act.c serve.c top.c	reset, inject, containers; metrics; the terminal
  *	main.c			options and commands
  *
@@ -318,6 +319,14 @@ void smi_compare(struct smi_node *now, const struct smi_node *last);
 /* Writes a gathered node as a page of HTML that a browser asks for again after the interval, a
  * second at least. Adds the rows of `paths` and `hops`. */
 void smi_write_page(const struct smi_options *o, struct smi_node *node, FILE *to);
+
+/* ---- served.c: a device of tessera-sim, by its name vfio-user:DIR/N.sock ---- */
+
+bool smi_is_served(const char *name);
+/* Both say who uses it, and refuse where somebody does without --force. */
+int smi_reset_served(const struct smi_options *o, const char *name);
+int smi_inject_served(const struct smi_options *o, const char *name, unsigned what,
+		      uint64_t value);
 
 /* ---- commands, by main.c's table: argv[0] is the command ---- */
 

@@ -447,6 +447,22 @@ static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 	}
 }
 
+int sim_inject(struct sim_device *dev, unsigned what, uint64_t value, struct err *err)
+{
+	const struct hw_sqe sqe = { .id = (uint16_t)what, .u.admin.value = value };
+	int status = HW_ST_BAD_FIELD;
+
+	pthread_mutex_lock(&dev->admin_lock);
+	pthread_mutex_lock(&dev->lock);
+	if (what == sqe.id)
+		status = inject(dev, &sqe);
+	pthread_mutex_unlock(&dev->lock);
+	pthread_mutex_unlock(&dev->admin_lock);
+	return status ? err_set(err, hw_status_code((unsigned)status), "error %u can't be injected "
+				"with value %llu: %s", what, (unsigned long long)value,
+				hw_status_text((unsigned)status)) : 0;
+}
+
 static int request(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value,
 		   uint64_t *detail)
 {
