@@ -188,6 +188,9 @@ static int ask(struct rt_meeting *g, unsigned member, unsigned peer, uint64_t *v
 	if (is_here(g, peer))
 		return hal_peer_va(hal_of(g, member), p->mailbox, va, err);
 	far = &g->world->devices[p->id];
+	if (!far->lent.key)
+		return err_set(err, ERR_UNAVAILABLE, "%s had died when its process began anew",
+			       far->name);
 	code = hal_borrow(hal_of(g, member), &far->lent, far->name, va, err);
 	*va += p->offset;
 	return code;
@@ -229,11 +232,24 @@ void rt_meeting_settle(struct rt_meeting *g)
 				       CLOCK_FOREVER, NULL);
 }
 
+/* Of its devices here. 0: none has died. */
+static int find_dead(const struct rt_meeting *g, struct err *err)
+{
+	int code = 0;
+
+	for (unsigned m = 0; !code && m < g->n; m++)
+		if (is_here(g, m))
+			code = hal_device_error(hal_of(g, m), err);
+	return code;
+}
+
 /* With other processes: what was lent holds until the first failure, and so do addresses. */
 static int begin_across(struct rt_meeting *g, uint64_t number, struct err *err)
 {
 	int code = rt_order_check(g->world, number, err);
 
+	if (!code)
+		code = find_dead(g, err);
 	if (!code && g->is_spoilt)
 		code = err_set(err, ERR_ABORTED, "%s was launched in vain before, by a part of its "
 			       "processes", image_string(g->image, g->image->info.name));
@@ -513,26 +529,41 @@ int rt_across_join(struct rt_client *c, struct rt_program *p, const unsigned *id
 
 static int renew(struct rt_meeting *g, struct err *err)
 {
-	int code = clear(g, err);
+	int code = 0;
 
 	g->is_asked = false;
+	g->is_spoilt = true;
+	if (find_dead(g, NULL))
+		return 0;	/* nothing runs there until a reset, and then it is renewed again */
+	code = clear(g, err);
 	g->is_spoilt = code != 0;
 	return code;
+}
+
+/* What this process tells the others of a device: nothing, of one that has died. */
+static int lend(struct rt_world *w, unsigned i, struct err *err)
+{
+	struct hal_lent *lent = &w->devices[w->processes[w->process].first + i].lent;
+	struct hal_device *hal = w->client->devices[i].hal;
+	int code = hal_lend(hal, lent, err);
+
+	if (!code || !hal_device_error(hal, NULL))
+		return code;
+	*lent = (struct hal_lent){ 0 };
+	return 0;
 }
 
 /* Under world.lock and gang_lock. */
 static int clean(struct rt_order *o, const struct err *why, struct err *err)
 {
 	struct rt_world *w = o->world;
-	struct rt_client *c = w->client;
-	unsigned first = w->processes[w->process].first;
 	int code = 0;
 
 	rt_order_reset(o, why);
 	for (struct rt_meeting *g = w->meetings; g; g = g->next)
 		rt_meeting_settle(g);
-	for (unsigned i = 0; !code && i < c->n_devices; i++)
-		code = hal_lend(c->devices[i].hal, &w->devices[first + i].lent, err);
+	for (unsigned i = 0; !code && i < w->client->n_devices; i++)
+		code = lend(w, i, err);
 	for (struct rt_meeting *g = w->meetings; !code && g; g = g->next)
 		code = renew(g, err);
 	return code;

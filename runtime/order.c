@@ -181,6 +181,11 @@ static void say_why(struct rt_order *o, unsigned i, struct err *why)
 
 	if (hal_device_error(c->devices[i].hal, why))
 		return;
+	if (!o->world->devices[o->world->processes[o->world->process].first + i].lent.key) {
+		err_set(why, ERR_ABORTED, "%s works again, after a reset",
+			c->devices[i].info.bus_id);
+		return;
+	}
 	for (uint64_t k = o->n > LOG ? o->n - LOG : 0; k < o->n; k++) {
 		uint64_t v = o->values[k % LOG * n_own(o) + i];
 
@@ -205,9 +210,12 @@ int rt_order_check(struct rt_world *w, uint64_t number, struct err *err)
 			       "anew: %.200s", o->state.why);
 	pthread_mutex_unlock(&o->lock);
 	for (unsigned i = 0; !code && i < c->n_devices; i++) {
+		const struct hal_lent *lent = &w->devices[first + i].lent;
 		struct err why;
 
-		if (hal_is_lent(c->devices[i].hal, &w->devices[first + i].lent))
+		/* One that was dead when this process began anew is lent to nobody. */
+		if (lent->key ? hal_is_lent(c->devices[i].hal, lent) :
+		    hal_device_error(c->devices[i].hal, NULL))
 			continue;
 		pthread_mutex_lock(&o->lock);
 		say_why(o, i, &why);
@@ -384,6 +392,20 @@ static bool find_theirs(struct rt_order *o, unsigned p, struct entry *e, bool *l
 	return false;
 }
 
+/* One that has not taken note that this process began anew, and maybe never will. */
+static int end_apart(struct rt_order *o, unsigned p, bool is_alive, bool has_left,
+		     const struct head *head, struct err *why)
+{
+	const char *name = own_entry(o, o->fellows[p].mine + 1)->name;
+	int pid = o->world->processes[p].pid;
+
+	if (has_left)
+		return err_set(why, ERR_CANCELLED, "process %u (pid %d) takes no part in %s, where "
+			       "others wait for it: %s", p, pid, name, head->why);
+	return is_alive ? 0 : err_set(why, ERR_UNAVAILABLE, "process %u (pid %d) has ended", p,
+				      pid);
+}
+
 static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 {
 	struct fellow *f = &o->fellows[p];
@@ -394,9 +416,14 @@ static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 
 	if (find_mine(o, p) && rt_era_has_begun(o, p, why))
 		return why->code;
-	if (f->is_apart && !rt_era_is_level(o, p))
-		return rt_order_is_alive(o->world, p) || !find_mine(o, p) ? 0 :
-		       err_set(why, ERR_UNAVAILABLE, "process %u (pid %d) has ended", p, pid);
+	if (f->is_apart) {
+		/* Before it is asked whether it took note: it may have done so first. */
+		bool is_alive = rt_order_is_alive(o->world, p), has_left = read_left(f, &head);
+
+		if (!rt_era_is_level(o, p))
+			return find_mine(o, p) ? end_apart(o, p, is_alive, has_left, &head, why) :
+						 0;
+	}
 	while (is_over && find_mine(o, p)) {
 		/* Before its log is read: what it wrote is there then. */
 		bool is_alive = rt_order_is_alive(o->world, p), has_left = read_left(f, &head);

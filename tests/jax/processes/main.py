@@ -4,10 +4,12 @@
 It has CHIPS chips of the server in DIR, those from FIRST + RANK * CHIPS on, and prints one line of
 JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill, left_after_kill,
 runs_ahead, goes_on, forks; unmade, made; raise, exit, finally, or one of these and _new: how
-process WHO ends, which comes last then.
+process WHO ends, which comes last then; struck: WHO is the chip that something happens to, and
+behind it stands the process that then ends by the error, if one does.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -51,8 +53,8 @@ def mesh_of_all(*shape):
     return jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
 
-def train():
-    """Thirty steps of two layers: the bits of the weights and losses at the end."""
+def training(weights):
+    """The losses of steps of two layers over all devices, as arrays, without end."""
     mesh = mesh_of_all(2, N * CHIPS // 2)
     rng = np.random.default_rng(0)
 
@@ -69,13 +71,41 @@ def train():
     step = jax.jit(step, donate_argnums=0)
     w = [spread(mesh, 0.1 * array(64, 128), P(None, "model")),
          spread(mesh, 0.1 * array(128, 32), P("model", None))]
-    losses = []
-    for _ in range(30):
+    while True:
         w, value = step(w, spread(mesh, array(32, 64), P("data")),
                         spread(mesh, array(32, 32), P("data")))
-        losses.append(value)
-    losses = [float(v) for v in losses]
+        weights[:] = w
+        yield value
+
+
+def train():
+    """Thirty steps: the bits of the weights and losses at the end."""
+    w = []
+    losses = [float(v) for v in list(itertools.islice(training(w), 30))]
     say(first=losses[0], last=losses[-1], bits=digest(losses, *map(whole, w)))
+
+
+def struck():
+    """Trains until it fails, when chip WHO was struck; then with what is left."""
+    import time
+    steps = training([])
+    for _ in range(3):
+        float(next(steps))
+    say(trains=True)
+    try:
+        while True:
+            float(next(steps))
+    except (jax.errors.JaxRuntimeError, ValueError) as e:
+        say(at=time.monotonic(), error=str(e))
+        if sys.argv[9:] == [str(RANK)]:
+            raise Left("struck") from e
+    left = [d for d in jax.devices() if d.id != int(sys.argv[8])]
+    if sys.argv[9:]:
+        time.sleep(0.5)
+        began = time.monotonic()
+        say(error=_error_of(lambda: sum_over(left)), seconds=time.monotonic() - began)
+    else:
+        sum_over(left)
 
 
 def tools():
@@ -157,7 +187,12 @@ def left_after_kill():
         os.kill(os.getpid(), signal.SIGKILL)
     say(error=_error_of(lambda: jax.block_until_ready(add(x)),
                         lambda: jax.block_until_ready(add(x))))
-    left = jax.devices()[:(N - 1) * CHIPS]
+    sum_over(jax.devices()[:(N - 1) * CHIPS])
+    leave()
+
+
+def sum_over(left):
+    """Three sums over these devices, launched as often as one is refused."""
     mesh = jax.sharding.Mesh(np.array(left), ("data",), axis_types=(AxisType.Auto,))
     y = spread(mesh, np.arange(12.0 * len(left), dtype=np.float32), P("data"))
     total, sums, refused = jax.jit(jnp.sum), [], []
@@ -169,7 +204,6 @@ def left_after_kill():
             if len(refused) > 5:
                 raise
     say(sums=sums, refused=len(refused))
-    leave()
 
 
 def runs_ahead():
@@ -249,7 +283,7 @@ if N > 1:
     jax.distributed.initialize(f"127.0.0.1:{PORT}", N, RANK)
 if len(sys.argv) > 8 or WHAT == "goes_on":      # these end by themselves
     {"runs_ahead": runs_ahead, "goes_on": goes_on, "forks": forks, "unmade": ends_first,
-     "made": ends_first}.get(WHAT, one_ends)()
+     "made": ends_first, "struck": struck}.get(WHAT, one_ends)()
     sys.exit(0)
 try:
     {"train": train, "tools": tools, "other_order": other_order,

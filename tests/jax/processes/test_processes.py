@@ -9,13 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-SERVER = pathlib.Path(os.environ.get("TESSERA_BUILD",
-                                     HERE.parents[2] / "build/opt")) / "tessera-sim"
+BUILD = pathlib.Path(os.environ.get("TESSERA_BUILD", HERE.parents[2] / "build/opt"))
+SERVER = BUILD / "tessera-sim"
 SECONDS = 300
+HEARD_S = 1.0       # from an operator's command to the failure in every process
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +106,58 @@ def test_those_that_are_left_go_on_with_a_mesh_of_theirs(server):
     for failed, facts in left:
         assert "process" in failed["error"]
         assert facts["sums"] == [k * n * (n - 1) / 2 for k in (1, 2, 3)], left
+
+
+@pytest.fixture(scope="module")
+def calm(server):
+    """Training of two processes on two chips each, when nothing happens."""
+    [one], [other] = finish(start(server, "train", 2, 2))
+    assert one == other
+    return one
+
+
+@pytest.mark.parametrize("chip", [1, 2])
+@pytest.mark.parametrize("what, why", [
+    (["inject", "fatal"], "the device is in its fatal state"), (["reset"], "reset")])
+def test_a_chip_that_is_struck_fails_the_training_of_both(server, calm, what, why, chip):
+    """By an operator who has the machine: without --force nothing happens to them."""
+    socket_of = f"vfio-user:{server}/{chip}.sock"
+    order = [BUILD / "xla-smi", what[0], socket_of, *what[1:]]
+    job = start(server, "struck", 2, 2, who=[chip])
+    try:
+        for p in job:
+            assert json.loads(p.stdout.readline()) == {"trains": True}
+        refused = subprocess.run(order, capture_output=True, text=True, check=False)
+        assert refused.returncode == 4 and "--force" in refused.stderr, refused
+        began = time.monotonic()
+        done = subprocess.run([*order, "--force"], capture_output=True, text=True, check=True)
+        assert f"used by process {job[chip // 2].pid} " in done.stdout
+        facts, codes = ends(job)
+    finally:
+        for p in job:
+            p.kill()
+    assert codes == [0, 0]
+    devices = 3
+    for failed, left in facts:
+        assert f"{chip}.sock" in failed["error"] and why in failed["error"], facts
+        assert failed["at"] - began < HEARD_S
+        total = 12 * devices * (12 * devices - 1) // 2
+        assert left["sums"] == [total, 2 * total, 3 * total], left
+    assert finish(start(server, "train", 2, 2)) == [[calm]] * 2
+
+
+def test_one_that_ends_by_a_struck_chip_fails_the_other_soon(server):
+    job = start(server, "struck", 2, 2, who=[1, 1])
+    for p in job:
+        assert json.loads(p.stdout.readline()) == {"trains": True}
+    subprocess.run([BUILD / "xla-smi", "inject", f"vfio-user:{server}/1.sock", "fatal",
+                    "--force"], stdout=subprocess.DEVNULL, check=True)
+    facts, codes = ends(job)
+    [failed, last], [other] = facts
+    assert "1.sock" in failed["error"] and "1.sock" in other["error"], facts
+    assert "process 1 (pid" in last["error"] and "Left: struck" in last["error"], facts
+    assert last["seconds"] < 10     # 0.1, but for load, where the limit is 300
+    assert codes == [0, 1]
 
 
 def ends(processes):
