@@ -2,7 +2,8 @@
 /*
  * Devices that fail in the middle of launches by several members: before one of them is submitted,
  * while they wait for each other, again and again at any moment. Each launch ends soon, with a
- * right result or an error that names the device; what comes next runs.
+ * right result or an error that names the device; what comes next runs. All members of a launch
+ * that fails have heard of it a second after the device was struck.
  */
 #include <unistd.h>
 
@@ -203,12 +204,21 @@ static void what_came_for_a_launch_that_failed_is_not_the_next_ones(void **state
 /* ---- devices that fail again and again under launches of many threads ---- */
 
 enum { USERS = 4, BEHIND = 3, MOST_FAULTS = 1 << 20, SLOW = 10, CALM = 8 };
+#define HEARD_NS 1000000000ll	/* from a fault to the failure of the last member */
+/* How much slower everything is in a sanitizer's build, or in an emulator. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZER_FACTOR 10
+#else
+#define SANITIZER_FACTOR 1
+#endif
+#define EMULATOR_FACTOR 10
 enum fault { RESET_QUEUE, RESET_DEVICE, FATAL };
 
 static struct {
 	pthread_rwlock_t lock;	/* read: by who launches; written: in a calm */
 	unsigned calm;		/* faults before the last one: nothing was under way then */
 	uint8_t victim[MOST_FAULTS], kind[MOST_FAULTS];
+	int64_t at[MOST_FAULTS];	/* before it was struck */
 	atomic_uint n_faults, n_right, n_failed, n_lost;
 	atomic_bool is_over;
 	struct rt_gang gangs[N_SETS];
@@ -218,6 +228,7 @@ struct user {
 	pthread_t thread;
 	uint64_t seed;
 	int64_t slowest;	/* launch, from its arguments to its end */
+	int64_t latest;		/* failure, from the fault to when the last member heard */
 	bool has_failed;
 	struct err err;
 };
@@ -225,7 +236,10 @@ struct user {
 struct flight {
 	struct launch l;
 	unsigned round, first;	/* storm.calm */
-	int64_t began;
+	int64_t began, asked;	/* asked: with all its arguments */
+	struct rt_callback callback[N];
+	_Atomic int64_t ended;	/* of the member that was last so far */
+	atomic_uint n_ended;
 };
 
 static unsigned draw(uint64_t *seed)
@@ -248,6 +262,25 @@ static bool names_one(const struct flight *f, const struct err *err)
 	return false;
 }
 
+/*
+ * How long after the fault its end was. Of several faults of a device that the error names it is
+ * due to the first that may be it, and one of before it was asked for it can hear of no sooner. So
+ * what a launch waits for others that are before it counts, too: they end as soon.
+ */
+static int64_t heard_after(struct flight *f, const struct err *err)
+{
+	unsigned last = atomic_load(&storm.n_faults);
+	int64_t ended = atomic_load(&f->ended), from = ended;
+	char name[16];
+
+	for (unsigned i = f->first; i < last; i++) {
+		snprintf(name, sizeof(name), "sim:%u", storm.victim[i]);
+		if (strstr(err->msg, name) && storm.at[i] < from)
+			from = storm.at[i];
+	}
+	return ended - (from > f->asked ? from : f->asked);
+}
+
 /* Whether the memory of one of its devices may be lost: arguments and results, too. */
 static bool may_be_lost(const struct flight *f)
 {
@@ -259,6 +292,17 @@ static bool may_be_lost(const struct flight *f)
 			    rt_exe_device(f->l.g->exe[m]) == storm.victim[i])
 				return true;
 	return false;
+}
+
+static void note_end(void *arg, const struct err *why)
+{
+	struct flight *f = arg;
+	int64_t now = clock_ns(), last = atomic_load(&f->ended);
+
+	(void)why;
+	while (last < now && !atomic_compare_exchange_weak(&f->ended, &last, now))
+		;
+	atomic_fetch_add(&f->n_ended, 1);
 }
 
 /* Arguments and the launch; *has_begun: its end is due. */
@@ -279,20 +323,28 @@ static int begin(struct flight *f, const struct rt_gang *g, unsigned round, bool
 		code = rt_buffer_from_host(client, device, RT_DEVICE, &array, x, NULL,
 					   &f->l.in[m], err);
 	}
+	f->asked = clock_ns();
 	if (!code)
 		code = execute(&f->l, NULL, err);
 	*has_begun = !code;
+	for (unsigned m = 0; !code && m < g->n; m++)
+		rt_event_on_ready(f->l.done[m], &f->callback[m], note_end, f);
+	if (code)
+		note_end(f, err);
 	return code;
 }
 
 /* Whether it ended as it should, by `code` and *err or in the end that is due. */
 static bool end(struct user *u, struct flight *f, bool has_begun, int code, struct err *err)
 {
-	int64_t took;
+	int64_t took, heard;
 	bool is_ok = true;
 
 	for (unsigned m = 0; has_begun && m < f->l.g->n; m++)
 		rt_event_wait(f->l.done[m], NULL);
+	/* Whoever waits may hear before the callback. */
+	while (atomic_load(&f->n_ended) < (has_begun ? f->l.g->n : 1))
+		sched_yield();
 	took = clock_ns() - f->began;
 	u->slowest = took > u->slowest ? took : u->slowest;
 	if (has_begun)
@@ -305,6 +357,8 @@ static bool end(struct user *u, struct flight *f, bool has_begun, int code, stru
 		atomic_fetch_add(&storm.n_lost, 1);
 	else
 		is_ok = false;
+	heard = code ? heard_after(f, err) : 0;
+	u->latest = heard > u->latest ? heard : u->latest;
 	drop(&f->l);
 	return is_ok;
 }
@@ -341,6 +395,7 @@ static int strike(unsigned device, enum fault kind, struct err *err)
 
 	storm.victim[n] = (uint8_t)device;
 	storm.kind[n] = (uint8_t)kind;
+	storm.at[n] = clock_ns();
 	atomic_store(&storm.n_faults, n + 1);
 	snprintf(why, sizeof(why), "a storm at sim:%u", device);
 	if (kind == FATAL)
@@ -361,7 +416,8 @@ static int strike(unsigned device, enum fault kind, struct err *err)
 static void weather_a_storm(enum fault first, enum fault last)
 {
 	const char *text = getenv("TESSERA_STORM_SECONDS");
-	int64_t over = clock_after((text ? atoi(text) : 2) * 1000000000ll), slowest = 0;
+	int64_t over = clock_after((text ? atoi(text) : 2) * 1000000000ll), slowest = 0, latest = 0;
+	int64_t factor = SANITIZER_FACTOR * (getenv("TESSERA_EMULATOR") ? EMULATOR_FACTOR : 1);
 	struct user users[USERS];
 	pthread_rwlockattr_t a;
 	uint64_t seed = first + 1;
@@ -390,17 +446,21 @@ static void weather_a_storm(enum fault first, enum fault last)
 	for (unsigned i = 0; i < USERS; i++) {
 		pthread_join(users[i].thread, NULL);
 		slowest = users[i].slowest > slowest ? users[i].slowest : slowest;
+		latest = users[i].latest > latest ? users[i].latest : latest;
 	}
-	print_message("%u faults: %u right, %u failed, %u of lost memory; slowest %lld ms\n",
-		      atomic_load(&storm.n_faults), atomic_load(&storm.n_right),
-		      atomic_load(&storm.n_failed), atomic_load(&storm.n_lost),
-		      (long long)(slowest / 1000000));
+	print_message("%u faults: %u right, %u failed, %u of lost memory; slowest %lld ms, heard "
+		      "of within %lld ms\n", atomic_load(&storm.n_faults),
+		      atomic_load(&storm.n_right), atomic_load(&storm.n_failed),
+		      atomic_load(&storm.n_lost), (long long)(slowest / 1000000),
+		      (long long)(latest / 1000000));
 	for (unsigned i = 0; i < USERS; i++)
 		if (users[i].has_failed)
 			fail_msg("thread %u: %s", i, users[i].err.msg);
 	if (code)
 		fail_msg("%s", err.msg);
 	assert_in_range(slowest, 0, SLOW * 1000000000ll);
+	assert_true(atomic_load(&storm.n_failed));
+	assert_in_range(latest, 0, factor * HEARD_NS);
 	for (unsigned i = 0; i < N_SETS; i++) {
 		run(&storm.gangs[i], i);
 		rt_free_gang(&storm.gangs[i]);
