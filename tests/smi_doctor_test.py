@@ -455,7 +455,8 @@ class Acts(Machine):
         self.hold("S (sleeping)")
         done = self.run_smi("reset", BDF, "--client", "41", "--force")
         self.assertEqual(done.returncode, 4)
-        self.assertIn("only the kernel driver tells its clients apart", done.stderr)
+        self.assertIn("only the kernel driver and tessera-sim tell their clients apart",
+                      done.stderr)
         for bad in ("0", "-1", "x", "1.5", ""):
             self.assertEqual(self.run_smi("reset", BDF, "--client", bad).returncode, 2, bad)
         self.with_driver()

@@ -351,6 +351,28 @@ static void a_link_error_ends_with_a_reset(void **state)
 	executes_inline_and_on_the_engine(NULL);
 }
 
+/* As by sysfs, behind which the kernel restores configuration space. No interrupt tells of it: work
+ * that is pending is looked after once a second. */
+static void a_reset_by_somebody_else_ends_what_runs(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(spin, 2, 0);
+	struct hal_mem *out = get(8);
+	uint64_t value = run(exe, out, 0);
+	struct err err;
+
+	(void)state;
+	sim_flr(fake_sim(0));
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5 * SECOND), &err), ERR_ABORTED);
+	if (!strstr(err.msg, "somebody else reset the function") || !strstr(err.msg, A))
+		fail_msg("%s", err.msg);
+	assert_int_equal(hal_device_error(dev, &err), ERR_ABORTED);
+	assert_int_equal(hal_device_reset(dev, &err), 0);
+	hal_exe_unload(exe);
+	hal_mem_free(out);
+	executes_inline_and_on_the_engine(NULL);
+}
+
 static void a_device_that_is_wanted_back_is_lost(void **state)
 {
 	hear(fake.device[0].req_fd, "wants the device back", ERR_UNAVAILABLE);
@@ -688,6 +710,7 @@ int main(void)
 		cmocka_unit_test(memory_keeps_its_address_over_resets),
 		cmocka_unit_test(a_busy_kernel_resets_later),
 		cmocka_unit_test(a_link_error_ends_with_a_reset),
+		cmocka_unit_test(a_reset_by_somebody_else_ends_what_runs),
 		cmocka_unit_test(a_device_that_is_wanted_back_is_lost),
 		cmocka_unit_test(without_mapped_memory_copies_are_staged),
 		cmocka_unit_test(wrong_names_say_what_to_do),
@@ -711,6 +734,7 @@ int main(void)
 		cmocka_unit_test(memory_keeps_its_address_over_resets),
 		cmocka_unit_test(a_busy_kernel_resets_later),
 		cmocka_unit_test(a_link_error_ends_with_a_reset),
+		cmocka_unit_test(a_reset_by_somebody_else_ends_what_runs),
 		cmocka_unit_test(a_device_that_is_wanted_back_is_lost),
 		cmocka_unit_test(without_mapped_memory_copies_are_staged),
 		cmocka_unit_test(a_second_opening_is_refused),
