@@ -15,12 +15,12 @@ A list (tests/mutants/*.txt) holds blocks that end with a line `%%`:
     +++
     the text with the bug; nothing, if the text goes
 
-A suite is a program of tests/unit (with * for any), `conformance`, `udev`, `smi`, `bringup`
-(tessera-bringup on a model of four chips; `bringup:links+queues` for these steps alone), or
-`jax:` and arguments of pytest in tests/jax. Each suite has to pass before any bug is in. A bug is
-killed if a suite fails, dies or does not end; one that does not compile is a mistake of
-the list. Prints the survivors and the score; exits 1 if it is below --least per cent, and
-2 if the list or the tree is at fault.
+A suite is a program of tests/unit (with * for any), `conformance`, `udev`, `smi`, `smi_served`
+(what an operator does to served chips), `bringup` (tessera-bringup on a model of four chips;
+`bringup:links+queues` for these steps alone), or `jax:` and arguments of pytest in tests/jax. Each
+suite has to pass before any bug is in. A bug is killed if a suite fails, dies or does not end; one
+that does not compile is a mistake of the list. Prints the survivors and the score; exits 1 if it is
+below --least per cent, and 2 if the list or the tree is at fault.
 """
 
 import argparse
@@ -38,7 +38,10 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 LISTS = TOP / "tests/mutants"
-OTHER_SUITES = ("conformance", "udev", "smi", "bringup")    # than programs of tests/unit
+# Other suites than programs of tests/unit.
+OTHER_SUITES = ("conformance", "udev", "smi", "smi_served", "bringup")
+VERSION = re.search('TC_VERSION "(.*)"', (TOP / "runtime/compiler/tc.h").read_text())[1]
+SERVED = ("build/opt/xla-smi", f"build/opt/libtessera.so.{VERSION}", "build/opt/tessera-sim")
 
 
 class Mutant:
@@ -130,6 +133,8 @@ class Copy:
             return ["build/opt/conformance/conformance", "build/opt/tessera-sim"]
         if suite == "smi":
             return ["build/opt/xla-smi"]
+        if suite == "smi_served":
+            return list(SERVED)
         if suite.startswith("bringup:") or suite == "bringup":
             return ["build/opt/tessera-bringup"]
         if suite == "udev":
@@ -160,6 +165,8 @@ class Copy:
         if suite == "smi":
             return self.run(["sh", "-c", "for t in smi smi_doctor; do \"$0\" tests/${t}_test.py "
                              "build/opt/xla-smi || exit 1; done", sys.executable], seconds, **env)
+        if suite == "smi_served":
+            return self.run([sys.executable, "tests/smi_served_test.py", *SERVED], seconds, **env)
         if suite == "udev":
             return self.run(["sh", "tests/udev.sh"], seconds, **env)
         if suite.startswith("bringup:") or suite == "bringup":
