@@ -375,20 +375,32 @@ void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 	}
 }
 
+/* So many whole pieces for each of `whole` rows; known to the compiler where they are few. */
+#define PIECES(T, count) \
+	for (; r < whole; r++, to += row) { \
+		piece x = (piece){ 0 } + ((const T *)from)[r]; \
+		for (size_t j = 0; j < (count); j++) \
+			*(piece *)(void *)(to + j * sizeof(x)) = x; \
+	}
 /* Whole pieces, each row over what the one before it has too much of; the last ones by elements. */
 #define REPEAT(name, T) \
 static void name(char *to, const char *from, size_t rows, size_t cols) \
 { \
 	typedef T piece __attribute__((vector_size(16), aligned(1), may_alias)); \
-	size_t row = cols * sizeof(T), most = (row + 15) / 16 * 16, r = 0; \
-	for (; row <= 8 && (rows - r) * row >= 8; r++, to += row) { \
-		uint64_t x = ((const T *)from)[r] * (UINT64_MAX / (T)-1); \
-		memcpy(to, &x, sizeof(x)); \
-	} \
-	for (; (rows - r) * row >= most; r++, to += row) { \
-		piece x = (piece){ 0 } + ((const T *)from)[r]; \
-		for (size_t j = 0; j < row; j += 16) \
-			*(piece *)(to + j) = x; \
+	size_t row = cols * sizeof(T), pieces = (row + 15) / 16, r = 0; \
+	size_t each = row <= 8 ? 8 : pieces * 16, all = rows * row; \
+	size_t whole = all < each ? 0 : (all - each) / row + 1; \
+	if (row <= 8) { \
+		for (; r < whole; r++, to += row) { \
+			uint64_t x = ((const T *)from)[r] * (UINT64_MAX / (T)-1); \
+			memcpy(to, &x, sizeof(x)); \
+		} \
+	} else if (pieces == 1) { \
+		PIECES(T, 1) \
+	} else if (pieces == 2) { \
+		PIECES(T, 2) \
+	} else { \
+		PIECES(T, pieces) \
 	} \
 	for (; r < rows; r++) \
 		for (size_t j = 0; j < cols; j++, to += sizeof(T)) \
@@ -406,7 +418,8 @@ void sim_fill_rows(void *to, const void *from, size_t rows, size_t cols, size_t 
 	};
 
 	/* a transposition has whole blocks alone if it is a power of 2 */
-	if (cols < SIM_LEAST_FILL && (cols & (cols - 1)) && bytes <= 8) {
+	if (cols < SIM_LEAST_FILL && bytes <= 8 &&
+	    ((cols & (cols - 1)) || cols * bytes >= SIM_LEAST_REPEAT)) {
 		repeat[__builtin_ctz((unsigned)bytes)](to, from, rows, cols);
 		return;
 	}

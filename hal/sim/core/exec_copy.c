@@ -233,6 +233,19 @@ SHORT_ROWS(each_4, EACH(cell4))
 SHORT_ROWS(each_8, EACH(cell8))
 SHORT_ROWS(each_16, EACH(cells))
 
+/* Rows side by side, each of one element over and over. */
+static void short_same(const struct copy_plan *p, char *to, const char *from, int64_t planes,
+		       int64_t rows)
+{
+	unsigned last = p->rank - 1;
+
+	for (; planes; planes--) {
+		sim_fill_rows(to, from, (size_t)rows, (size_t)p->dim[last], p->bytes);
+		from += last > 1 ? p->from[last - 2] : 0;
+		to += last > 1 ? p->to[last - 2] : 0;
+	}
+}
+
 /* Units: rows that are not cut, as many at a time as are alike. */
 static void run_short(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
@@ -381,13 +394,23 @@ static void widen(struct copy_plan *p)
 	remove_dim(p, last);
 }
 
+/* Whether rows are short_same()'s. With fewer bytes each a transposition is better. */
+static bool is_same(const struct copy_plan *p)
+{
+	unsigned last = p->rank - 1;
+
+	return last && !p->from[last] && p->to[last] == p->bytes && p->bytes <= 8 &&
+	       p->dim[last] < SIM_LEAST_FILL && p->dim[last] * p->bytes >= SIM_LEAST_REPEAT &&
+	       p->from[last - 1] == p->bytes && p->to[last - 1] == p->dim[last] * p->bytes;
+}
+
 /* The dim that is contiguous in the source while the last is so in the destination. The last may
  * stand still there: then each element comes a few times. */
 static int find_turn(const struct copy_plan *p)
 {
 	unsigned last = p->rank - 1;
 
-	if (p->to[last] != p->bytes || p->from[last] == p->bytes ||
+	if (p->to[last] != p->bytes || p->from[last] == p->bytes || is_same(p) ||
 	    (!p->from[last] && p->dim[last] >= SIM_LEAST_FILL))
 		return -1;
 	for (unsigned d = last; d-- > 0;)
@@ -412,6 +435,8 @@ static copy_few_fn *few_of(const struct copy_plan *p)
 	unsigned last = p->rank - 1;
 	int64_t run = p->dim[last] * p->bytes, most = MOST_EACH;
 
+	if (is_same(p))
+		return short_same;
 	if (!last || run > MOST_SHORT)
 		return NULL;
 	/* row_1() takes every other byte by registers, even so few */

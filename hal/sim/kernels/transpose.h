@@ -29,6 +29,8 @@ typedef void sim_transpose_fn(void *dst, int64_t dst_pitch, const void *src,
 
 /* So often at least an element comes that a fill for each is better than that. */
 #define SIM_LEAST_FILL 32
+/* So many bytes of it at least that a store for each is better. */
+#define SIM_LEAST_REPEAT 8
 
 /* For elements of 1, 2, 4, 8 or 16 bytes; never NULL for these. */
 sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes);

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/kernels/uop_extreme.h"
@@ -18,13 +21,42 @@ struct pair { uint64_t part[2]; };
 
 /*
  * max_f32() and min_f32() of one pair of numbers, in registers of several, where nothing branches:
- * of numbers that are as good as random a CPU guesses wrongly what they compare to.
+ * of numbers that are as good as random a CPU guesses wrongly what they compare to. The instruction
+ * that tells zeros apart passes NaNs over, so these are put in behind it; the other one gives its
+ * second operand for what is unordered, and for zeros, whose signs both ways round hold together.
  */
+#ifdef __AVX512DQ__
+#define LONE(name, RANGE) \
+static inline float name(float old, float new) \
+{ \
+	const __m128 x = _mm_set_ss(old), y = _mm_set_ss(new); \
+	__m128 r = _mm_range_ss(x, y, RANGE); \
+	\
+	r = _mm_mask_mov_ps(r, _mm_cmp_ss_mask(y, y, _CMP_UNORD_Q), y); \
+	r = _mm_mask_mov_ps(r, _mm_cmp_ss_mask(x, x, _CMP_UNORD_Q), x); \
+	return _mm_cvtss_f32(r); \
+}
+LONE(lone_min, 4)
+LONE(lone_max, 5)
+#elif defined(__AVX2__)
+#define LONE(name, FIND, MIX) \
+static inline float name(float old, float new) \
+{ \
+	const __m128 x = _mm_set_ss(old), y = _mm_set_ss(new); \
+	__m128 r = MIX(FIND(x, y), FIND(y, x)); \
+	\
+	r = _mm_blendv_ps(r, y, _mm_cmpunord_ss(y, y)); \
+	r = _mm_blendv_ps(r, x, _mm_cmpunord_ss(x, x)); \
+	return _mm_cvtss_f32(r); \
+}
+LONE(lone_min, _mm_min_ss, _mm_or_ps)
+LONE(lone_max, _mm_max_ss, _mm_and_ps)
+#else
+typedef float several __attribute__((vector_size(16)));
+typedef int32_t bits __attribute__((vector_size(16)));
 #define LONE(name, LESS, MIX) \
 static inline float name(float old, float new) \
 { \
-	typedef float several __attribute__((vector_size(16))); \
-	typedef int32_t bits __attribute__((vector_size(16))); \
 	const several x = { old }, y = { new }; \
 	bits is_old = x LESS y, are_same = x == y, is_nan = x != x, r; \
 	\
@@ -35,6 +67,7 @@ static inline float name(float old, float new) \
 }
 LONE(lone_max, >, &)
 LONE(lone_min, <, |)
+#endif
 #define EXTREME_OF(which, x, y) (is_lone ? lone_##which(x, y) : which##_f32(x, y))
 #define WIDE_BF16(x) float_of((uint32_t)(x) << 16)
 
@@ -74,15 +107,18 @@ LONE(lone_min, <, |)
 		memcpy(at + c, &new, sizeof(new)); \
 	}
 
-/* Of a line of points, by indices of type I. Single elements have a function of their own: in one
- * with the others they took up to 1.7 times as long. */
+/* Of a line of points, by indices of type I. Single elements have functions of their own: in one
+ * with the others they took up to 1.7 times as long. So have those of a table without holes, one
+ * for all points, by indices side by side, where nothing is left to multiply. */
 #define SCATTER(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp, \
-			  const unsigned count, const bool has_lines) \
+			  const unsigned count, const bool has_lines, const bool is_plain) \
 	{ \
-		int64_t idx_step = l->idx_step, to_step = l->to_step[0]; \
+		int64_t idx_step = is_plain ? (int64_t)sizeof(I) : l->idx_step; \
 		int64_t from_step = l->from_step[0]; \
+		int64_t to_step = is_plain ? 0 : l->to_step[0]; \
+		int64_t step = is_plain ? (int64_t)sizeof(T) : comp.step; \
 		const uint8_t *idx = l->idx, *from = l->from[0]; \
 		uint8_t *to = l->to[0]; \
 	\
@@ -93,25 +129,35 @@ LONE(lone_min, <, |)
 	\
 			memcpy(&x, idx + i * idx_step, sizeof(x)); \
 			v = x; \
-			if (v < 0 || v > comp.limit) \
+			if ((uint64_t)v > (uint64_t)comp.limit) \
 				continue; \
-			at = to + v * comp.step; \
+			at = to + v * step; \
 			UPDATE_WINDOW(T, result); \
 		} \
 	} \
 	static __attribute__((noinline)) void \
 	lone_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
-		each_##name##_##I(l, n, comp, 1, false); \
+		each_##name##_##I(l, n, comp, 1, false, false); \
+	} \
+	static __attribute__((noinline)) void \
+	plain_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
+	{ \
+		each_##name##_##I(l, n, comp, 1, false, true); \
 	} \
 	static void name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
-		if (l->count == 1) \
+		bool is_plain = l->idx_step == (int64_t)sizeof(I) && !l->to_step[0] && \
+				comp.step == (int64_t)sizeof(T); \
+	\
+		if (l->count == 1 && is_plain) \
+			plain_##name##_##I(l, n, comp); \
+		else if (l->count == 1) \
 			lone_##name##_##I(l, n, comp); \
 		else if (l->count * sizeof(T) < SIM_LINE) \
-			each_##name##_##I(l, n, comp, l->count, false); \
+			each_##name##_##I(l, n, comp, l->count, false, false); \
 		else \
-			each_##name##_##I(l, n, comp, l->count, true); \
+			each_##name##_##I(l, n, comp, l->count, true, false); \
 	}
 SIM_UPDATES(SCATTER, int32_t)
 SIM_UPDATES(SCATTER, int64_t)

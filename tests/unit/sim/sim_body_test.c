@@ -2,10 +2,10 @@
 /*
  * Bodies: every rule that sim_body_prepare() checks, broken one at a time; shapes of
  * values; tiles in and out of memory; random instructions, which may be refused but
- * touch nothing that is not theirs (run under MODE=asan), nor do values that none stores; and
- * outputs larger than caches.
+ * touch nothing that is not theirs (run under MODE=asan), nor do values that none stores; outputs
+ * larger than caches; and what a scatter makes of two numbers that are hard to compare.
  */
-#include "tests/unit/sim/sim_vec.h"
+#include "tests/unit/sim/sim_insn.h"
 
 #include <math.h>
 #include <sys/mman.h>
@@ -713,6 +713,88 @@ static void small_polynomials_keep_their_terms(void **state)
 	}
 }
 
+/* Both zeros, infinities, NaNs of either sign, quiet and not, with bits that tell them apart. */
+static const uint32_t hard[] = {
+	0, 0x80000000, 0x3f800000, 0xbf800000, 0x3f800001, 0x7f7fffff, 0xff7fffff, 0x00800000,
+	0x80800000, 0x7f800000, 0xff800000, 0x7fc00001, 0xffc00002, 0x7f800003, 0xff800004,
+};
+
+/* NaN wins, the first of two; -0 is less than 0. */
+static uint32_t extreme(bool is_max, uint32_t x, uint32_t y)
+{
+	float a, b;
+
+	memcpy(&a, &x, sizeof(a));
+	memcpy(&b, &y, sizeof(b));
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? x : y;
+	if (x << 1 == 0 && y << 1 == 0)
+		return is_max ? x & y : x | y;
+	return (a > b) == is_max ? x : y;
+}
+
+/* Each of them with each, a place for each pair, in windows of so many numbers and by so many
+ * components of an index. */
+static void scatter_extremes(struct vt *t, const char *path, bool is_max, int64_t window,
+			     unsigned n_index)
+{
+	enum { N = sizeof(hard) / sizeof(*hard), PAIRS = N * N, MOST = 40 };
+	struct {
+		struct isa_scatter s;
+		struct isa_operand upd, dst;
+		struct isa_uop uop;
+	} w = {
+		.s = { .n_batch = 1, .n_index = (uint8_t)n_index, .index_stride = 4,
+		       .index = { { PAIRS - 1, 4 * window }, { 0, 4 } },
+		       .idx = { .elem = ELEM_S32, .stride = { 4 * n_index } },
+		       .body = { .rank = 2, .n_in = 1, .n_out = 1, .n_uop = 1,
+				 .dim = { PAIRS + 2, window, 1, 1, 1, 1, 1, 1 } } },
+		.upd = { .elem = ELEM_F32, .binding = 1, .stride = { 4 * window, 4 } },
+		.dst = { .elem = ELEM_F32, .binding = 2, .stride = { 0, 4 }, .value = 2 },
+		.uop = vt_uop(is_max ? UOP_MAX : UOP_MIN, ELEM_F32, 0, 1, 0),
+	};
+	static uint32_t update[(PAIRS + 2) * MOST], table[PAIRS * MOST];
+	int32_t index[(PAIRS + 2) * 2] = { 0 };
+	struct in_code code = { .n = 0 };
+	struct sim_run run;
+
+	w.s.insn.op = ISA_SCATTER;
+	for (unsigned i = 0; i < PAIRS; i++)
+		for (unsigned k = 0; k < window; k++) {
+			index[i * n_index] = (int32_t)i;
+			table[i * window + k] = hard[i % N];
+			update[i * window + k] = hard[i / N];
+		}
+	/* just outside, at both ends */
+	index[PAIRS * n_index] = -1;
+	index[(PAIRS + 1) * n_index] = PAIRS;
+	in_put(&code, &w, sizeof(w));
+	assert_int_equal(in_run(t, &code, (struct vt_mem[]){
+		{ index, 4 * n_index * (PAIRS + 2) }, { update, 4 * window * (PAIRS + 2) },
+		{ table, 4 * window * PAIRS } }, 3, &run), 0);
+	for (unsigned i = 0; i < PAIRS * window; i++) {
+		uint32_t old = hard[i / window % N], new = hard[i / window / N];
+
+		if (table[i] != extreme(is_max, old, new))
+			fail_msg("%s: %s(%08x, %08x) gives %08x", path, is_max ? "max" : "min",
+				 old, new, table[i]);
+	}
+}
+
+static void extremes_of_windows(struct vt *t, const char *path)
+{
+	static const int64_t windows[] = { 1, 3, 16, 40 };
+
+	for (unsigned i = 0; i < 16; i++)
+		scatter_extremes(t, path, i & 1, windows[i / 4], 1 + (i >> 1 & 1));
+}
+
+static void scatters_find_extremes(void **state)
+{
+	(void)state;
+	in_each_path(extremes_of_windows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -728,6 +810,7 @@ int main(void)
 		cmocka_unit_test(large_outputs_are_stored_whole),
 		cmocka_unit_test(values_that_none_stores_read_their_rows),
 		cmocka_unit_test(small_polynomials_keep_their_terms),
+		cmocka_unit_test(scatters_find_extremes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,30 @@ static void short_rows(struct vt *t, const char *path)
 	}
 }
 
+/* Each element a few times, side by side: of every size, as often as a fill of its own is not
+ * better and once more, in numbers that leave a rest; rows that touch and that do not; planes. */
+static void repeated_elements(struct vt *t, const char *path)
+{
+	static const int64_t rows[] = { 1, 2, 5, 4999 };
+	uint64_t seed = 31;
+
+	(void)path;
+	for (int64_t n = 2; n <= 33; n++)
+		for (int64_t bytes = 1; bytes <= 16; bytes *= 2)
+			for (unsigned i = 0; i < 12; i++) {
+				int64_t many = rows[i / 3], gap = i % 3 == 1 ? bytes : 0;
+				int64_t planes = i % 3 == 2 ? 3 : 1, row = n * bytes + gap;
+				int64_t from = many * bytes + 2 * bytes, to = many * row + bytes;
+				struct isa_copy c = { .rank = 3, .elem_bytes = (uint8_t)bytes,
+					.dim = { planes, many, n },
+					.src.stride = { from, bytes, 0 },
+					.dst.stride = { to, row, bytes } };
+
+				compare(t, &seed, &c, (uint64_t)(planes * from),
+					(uint64_t)(planes * to));
+			}
+}
+
 /* Pieces of rows that are a little shorter or longer than some of them; a byte between rows. */
 static void rows_end_where_they_should(struct vt *t, const char *path)
 {
@@ -227,6 +251,12 @@ static void short_rows_match(void **state)
 {
 	(void)state;
 	in_each_path(short_rows);
+}
+
+static void repeated_elements_match(void **state)
+{
+	(void)state;
+	in_each_path(repeated_elements);
 }
 
 static void few_rows_turned_match(void **state)
@@ -308,6 +338,7 @@ int main(void)
 		cmocka_unit_test(large_copies_match),
 		cmocka_unit_test(few_rows_turned_match),
 		cmocka_unit_test(short_rows_match),
+		cmocka_unit_test(repeated_elements_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
 	};
