@@ -61,6 +61,45 @@ static bool join_truths(struct tc_ctx *c, struct tc_op *op)
 	return false;
 }
 
+/* Whether v asks of a signed integer whether it is below a number that is not. */
+static bool is_upper(const struct tc_op *v)
+{
+	int64_t direction = v && v->op == TC_COMPARE ?
+		tc_attr_int(v, "comparison_direction", -1) : -1, k;
+
+	return (direction == TC_CMP_LE || direction == TC_CMP_LT) &&
+	       elem_class(tc_in(v, 0)->type->elem) == ELEM_CLASS_SINT &&
+	       elem_bits(tc_in(v, 0)->type->elem) >= 8 &&
+	       tc_whole_number(tc_in(v, 1), &k) && k >= 0;
+}
+
+/* x >= 0 and x <= k, as every lookup asks of its indices: one question of x without a sign. */
+static bool ask_without_sign(struct tc_ctx *c, struct tc_op *op)
+{
+	for (unsigned side = 0; op->op == TC_AND && side < 2; side++) {
+		const struct tc_op *lower = tc_in(op, side)->def, *upper = tc_in(op, !side)->def;
+		struct tc_build b = tc_build_at(c, op);
+		const struct tc_type *t;
+		struct tc_value *x, *v;
+		int64_t k;
+
+		if (!is_upper(upper) || !lower || lower->op != TC_COMPARE ||
+		    tc_attr_int(lower, "comparison_direction", -1) != TC_CMP_GE ||
+		    tc_in(lower, 0) != tc_in(upper, 0) ||
+		    !tc_whole_number(tc_in(lower, 1), &k) || k)
+			continue;
+		t = tc_in(upper, 0)->type;
+		t = tc_with_elem(c, t, elem_unsigned(elem_bits(t->elem)));
+		x = tc_in(upper, 0);
+		x = tc_build(&b, TC_BITCAST_CONVERT, t, 1, &x);
+		v = tc_build_compare(&b, (int)tc_attr_int(upper, "comparison_direction", 0), x,
+				     tc_splat(c, op, t, tc_splat_element(tc_in(upper, 1))));
+		tc_set_int(c, v->def, "compare_type", TC_ATTR_ENUM, TC_CMP_UNSIGNED);
+		return tc_simplify_to(op, v);
+	}
+	return false;
+}
+
 /* a > b ? a : b */
 static bool choose_larger(struct tc_ctx *c, struct tc_op *op)
 {
@@ -133,7 +172,7 @@ bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op)
 	switch (op->op) {
 	case TC_COMPARE: return compare_with_itself(c, op) || ask_of_bound(c, op);
 	case TC_AND:
-	case TC_OR: return join_truths(c, op);
+	case TC_OR: return join_truths(c, op) || ask_without_sign(c, op);
 	case TC_SELECT: return choose_larger(c, op);
 	default: return false;
 	}

@@ -6,7 +6,8 @@
 #include "runtime/compiler/ir/ir.h"
 
 /* logic.c: comparisons of integers with themselves, what is joined with a known answer, one
- * comparison for two, and the larger or smaller of two integers for a choice. */
+ * comparison for two, and for whether a number is inside, and the larger or smaller of two integers
+ * for a choice. */
 bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op);
 /* narrow.c: an integer's upper bits that are 0, a question whose answer is known since it can't be
  * below 0, and what is made of iotas and then narrowed. */

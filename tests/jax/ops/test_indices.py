@@ -95,3 +95,22 @@ def test_columns_are_what_they_are_on_the_cpu(what, dtype, n, device, cpu):
     f = jax.jit(COLUMNS[what])
     got, want = (np.asarray(f(*(jax.device_put(a, d) for a in (x, i)))) for d in (device, cpu))
     np.testing.assert_array_equal(got, want)
+
+
+# JAX refuses more places than the indices' type can count.
+@pytest.mark.parametrize("size, kind", [
+    (size, kind) for kind in ("int8", "int16", "int32", "uint8")
+    for size in (1, 2, 127, 128, 129, 255) if size <= np.iinfo(kind).max])
+def test_places_at_both_ends(size, kind, device, cpu):
+    """What lies outside is filled: of the least and the largest numbers, and those about the
+    table's ends."""
+    most = np.iinfo(kind)
+    near = [most.min, most.min + 1, -size - 1, -size, -1, 0, size - 1, size, most.max - 1, most.max]
+    at = np.array([i for i in near if most.min <= i <= most.max], kind)
+    at = np.resize(at, (3, 40))
+    x = drawn((3, size))
+    for f in (lambda x, i: jnp.take_along_axis(x, i, 1), lambda x, i: x[0][i],
+              lambda x, i: x.at[:, i[0]].get(mode="fill", fill_value=7)):
+        ours, theirs = (np.asarray(jax.jit(f)(*jax.device_put((x, at), d)))
+                        for d in (device, cpu))
+        np.testing.assert_array_equal(ours, theirs)

@@ -426,6 +426,39 @@ static void questions_are_as_simple_as_their_answers(void **state)
 		    "%5 = select(%4, %1, %2) : tensor<8xf32>\nreturn(%5)", "select(", "maximum(");
 }
 
+/* Whether a number lies between 0 and `most`, as two questions. */
+#define INSIDE(type, low, most, from, to, of) \
+	"%4 = constant() {value = dense<splat " low "> : tensor<8x" type ">} : " \
+	"tensor<8x" type ">\n" \
+	"%5 = constant() {value = dense<splat " most "> : tensor<8x" type ">} : " \
+	"tensor<8x" type ">\n" ASKS("6", "1", "4", from, "SIGNED") \
+	ASKS("7", of, "5", to, "SIGNED") \
+	"%8 = and(%7, %6) : tensor<8xi1>\nreturn(%8)"
+
+static void inside_is_one_question_of_a_number_without_a_sign(void **state)
+{
+	(void)state;
+	expect_text("i32", INSIDE("i32", "0x00000000", "0x07000000", "GE", "LE", "1"),
+		    "<UNSIGNED>", "and(");
+	expect_text("i32", INSIDE("i32", "0x00000000", "0xffffff7f", "GE", "LT", "1"),
+		    "<UNSIGNED>", "<GE>");
+	expect_text("i8", INSIDE("i8", "0x00", "0x7f", "GE", "LE", "1"), "<UNSIGNED>", "and(");
+	expect_text("i64", INSIDE("i64", "0x0000000000000000", "0x0000000001000000", "GE", "LE",
+				  "1"), "<UNSIGNED>", "and(");
+	/* none is: as one without a sign the most would be the largest of all */
+	expect_text("i32", INSIDE("i32", "0x00000000", "0xffffffff", "GE", "LE", "1"), "and(",
+		    "<UNSIGNED>");
+	/* other questions */
+	expect_text("i32", INSIDE("i32", "0x01000000", "0x07000000", "GE", "LE", "1"), "and(",
+		    "<UNSIGNED>");
+	expect_text("i32", INSIDE("i32", "0x00000000", "0x07000000", "GT", "LE", "1"), "and(",
+		    "<UNSIGNED>");
+	expect_text("i32", INSIDE("i32", "0x00000000", "0x07000000", "GE", "NE", "1"), "and(",
+		    "<UNSIGNED>");
+	expect_text("i32", INSIDE("i32", "0x00000000", "0x07000000", "GE", "LE", "2"), "and(",
+		    "<UNSIGNED>");
+}
+
 /* The largest of each row of %3, and where: indices that `count` makes, from `first` on. */
 #define FINDS(count, first, direction) \
 	"%4 = " count " : tensor<8x9xi32>\n" \
@@ -751,6 +784,7 @@ int main(void)
 		cmocka_unit_test(slices_of_one_part_of_a_concatenation_are_the_parts),
 		cmocka_unit_test(an_empty_array_that_a_text_brings_is_of_zeros),
 		cmocka_unit_test(questions_are_as_simple_as_their_answers),
+		cmocka_unit_test(inside_is_one_question_of_a_number_without_a_sign),
 		cmocka_unit_test(who_folds_in_order_asks_no_index),
 		cmocka_unit_test(the_largest_of_narrow_floats_is_found_in_wide_ones),
 		cmocka_unit_test(bodies_with_many_ways_are_compiled_soon),
