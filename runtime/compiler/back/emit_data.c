@@ -123,6 +123,44 @@ static void emit_concatenate(struct emit *e, const struct tc_op *op)
 	}
 }
 
+#define LEAST_FRAMED 16384	/* bytes: fewer are filled in one go and written twice */
+
+/*
+ * What a large array is padded with at its ends, without a part that it is written over: in slabs,
+ * those of each dim between those of the ones before it. False: nothing is done.
+ */
+static bool fill_frame(struct emit *e, const struct tc_op *op, const struct home *to)
+{
+	const struct tc_type *t = tc_in(op, 0)->type, *out = op->results[0].type;
+	int64_t dim[TC_MAX_RANK];
+	struct home at = *to;
+
+	if (t->bytes < LEAST_FRAMED)
+		return false;
+	for (unsigned d = 0; d < t->rank; d++)
+		if (tc_attr_nth(op, "edge_padding_low", d) < 0 ||
+		    tc_attr_nth(op, "edge_padding_high", d) < 0 ||
+		    tc_attr_nth(op, "interior_padding", d))
+			return false;
+	memcpy(dim, out->dim, out->rank * sizeof(*dim));
+	for (unsigned d = 0; d < t->rank; d++) {
+		int64_t low = tc_attr_nth(op, "edge_padding_low", d);
+		int64_t high = tc_attr_nth(op, "edge_padding_high", d);
+		struct home slab = at;
+
+		for (unsigned end = 0; end < 2; end++) {
+			dim[d] = end ? high : low;
+			if (dim[d])
+				tc_emit_fill(e, tc_tensor(e->c, (enum elem)t->elem, t->rank, dim),
+					     &slab, tc_in(op, 1));
+			slab.offset += (low + t->dim[d]) * slab.stride[d];
+		}
+		at.offset += low * at.stride[d];
+		dim[d] = t->dim[d];
+	}
+	return true;
+}
+
 static void emit_pad(struct emit *e, const struct tc_op *op)
 {
 	const struct tc_type *t = tc_in(op, 0)->type, *out = op->results[0].type;
@@ -132,7 +170,8 @@ static void emit_pad(struct emit *e, const struct tc_op *op)
 	struct home to = *tc_place(e, tc_out(op, 0)), from = *tc_home(e, tc_in(op, 0));
 	int64_t dim[TC_MAX_RANK];
 
-	tc_emit_fill(e, out, &to, tc_in(op, 1));
+	if (!fill_frame(e, op, &to))
+		tc_emit_fill(e, out, &to, tc_in(op, 1));
 	for (unsigned d = 0; d < n; d++) {
 		int64_t step = inner[d] + 1;
 		int64_t first = low[d] < 0 ? (-low[d] + step - 1) / step : 0;

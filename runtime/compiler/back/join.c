@@ -8,10 +8,10 @@
  * concatenation to do. This holds of neighbours and of what is interleaved (stacked along a minor
  * dim) alike. The parts share the whole's content in the evidence, which is written by one op.
  *
- * Of parts that several ops make, those of products, convolutions, gathers and fusions are born
- * there, too, each when its op is emitted, if they follow one another in memory and that takes no
- * more of it (may_begin): then each is a content of its own until the concatenation, which copies
- * the others and is what all of them are.
+ * Of parts that several ops make, those of products, convolutions, gathers and fusions, and large
+ * ones that are padded, are born there, too, each when its op is emitted, if they follow one
+ * another in memory and that takes no more of it (may_begin): then each is a content of its own
+ * until the concatenation, which copies the others and is what all of them are.
  */
 #include <string.h>
 

@@ -5,6 +5,8 @@
 #include "hal/hw/isa.h"
 #include "runtime/compiler/opt/fuse.h"
 
+#define LEAST_PADDED 16384	/* bytes of a padded array that is born in its place */
+
 const void *tc_splat_element(const struct tc_value *v)
 {
 	const struct tc_attr *a = v->def && v->def->op == TC_CONSTANT ?
@@ -161,6 +163,9 @@ const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k)
 
 bool tc_is_for_parts(const struct tc_op *op)
 {
+	/* little is copied as soon, and a whole that begins early may be in others' way */
+	if (op->op == TC_PAD)
+		return op->results[0].type->bytes >= LEAST_PADDED;
 	return op->op == TC_FUSION || op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION ||
 	       op->op == TC_GATHER;
 }

@@ -293,6 +293,34 @@ static void sums_begin_with_the_zero_that_they_are_given(void **state)
 	}
 }
 
+#define PAD(low, high, inner, type) "pad(%1, %90) {edge_padding_low = [" low "], " \
+	"edge_padding_high = [" high "], interior_padding = [" inner "]} : tensor<" type "xf32>\n"
+#define PADDED(low, high, inner, type) PROGRAM("%1: tensor<64x65xf32>", \
+	"%90 = constant() {value = dense<0x0000e040> : tensor<f32>} : tensor<f32>\n" \
+	"%2 = " PAD(low, high, inner, type) "return(%2)")
+
+/* Large arrays, of which a frame alone is filled; and parts of a whole, each in its place. */
+static void what_is_padded_has_its_frame(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PADDED("3, 5", "2, 7", "0, 0", "69x77"));
+	runs_as_evaluated(PADDED("0, 65", "0, 0", "0, 0", "64x130"));
+	runs_as_evaluated(PADDED("0, 0", "1, 0", "0, 0", "65x65"));
+	runs_as_evaluated(PADDED("3, -5", "2, 7", "0, 0", "69x67"));
+	runs_as_evaluated(PADDED("3, 5", "-2, 7", "0, 0", "65x77"));
+	runs_as_evaluated(PADDED("3, 5", "2, 7", "1, 0", "132x77"));
+	runs_as_evaluated(PADDED("0, 1", "0, 0", "0, 2", "64x194"));
+	runs_as_evaluated(PROGRAM("%1: tensor<64x65xf32>", ZERO
+		"%2 = " PAD("0, 0", "0, 65", "0, 0", "64x130")
+		"%3 = " PAD("0, 65", "1, 0", "0, 0", "65x130")
+		"%4 = concatenate(%2, %3, %2) {dimension = 0} : tensor<193x130xf32>\n"
+		"return(%4, %3)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<64x65xf32>", ZERO
+		"%2 = " PAD("0, 0", "0, 65", "0, 0", "64x130")
+		"%3 = " PAD("0, 65", "1, 0", "0, 0", "65x130")
+		"%4 = concatenate(%3, %2) {dimension = 0} : tensor<129x130xf32>\nreturn(%4)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +337,7 @@ int main(void)
 		cmocka_unit_test(results_that_are_joined),
 		cmocka_unit_test(joined_results_of_too_much),
 		cmocka_unit_test(a_reduction_to_a_scalar_chooses),
+		cmocka_unit_test(what_is_padded_has_its_frame),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
