@@ -162,9 +162,12 @@ def pivoted_errors(a, norm, q, r, p):
 
 METHODS = {
     "schur": (jax.lax.linalg.schur, schur_errors),
+    "schur one by one": (functools.partial(jax.lax.map, jax.lax.linalg.schur), schur_errors),
     "hessenberg": (functools.partial(jax.scipy.linalg.hessenberg, calc_q=True),
                    hessenberg_errors),
     "eig": (functools.partial(jax.lax.linalg.eig, compute_left_eigenvectors=True), eig_errors),
+    "eig one by one": (functools.partial(jax.lax.map, functools.partial(
+        jax.lax.linalg.eig, compute_left_eigenvectors=True)), eig_errors),
     "tridiagonal": (tridiagonal, tridiagonal_errors),
     "qr with pivots": (functools.partial(jax.lax.linalg.qr, pivoting=True,
                                          full_matrices=False), pivoted_errors),
@@ -219,6 +222,27 @@ def test_square(method, n, dtype, device, cpu):
 def test_square_and_of_the_cpu_alone_in_jax(method, n, dtype, device, cpu):
     names, a = matrices(n, dtype, hermitian=method == "tridiagonal")
     check(method, names, a, device, cpu)
+
+
+# In a batch all branches are taken, by one matrix only its own.
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", [2, 3, 4, 17])
+@pytest.mark.parametrize("method", ["schur", "eig"])
+def test_one_by_one(method, n, dtype, device, cpu):
+    names, a = matrices(n, dtype, False)
+    check(method + " one by one", names, a, device, cpu)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", [1, 2, 3, 20])
+def test_values_alone_are_those_beside_vectors(n, dtype, device):
+    a = random(np.random.default_rng(n), n, n, dtype=dtype).astype(dtype)
+    near = dict(rtol=0, atol=100 * n * np.finfo(dtype).eps)
+    np.testing.assert_allclose(run(jnp.linalg.eigvals, device, a)[0],
+                               run(jnp.linalg.eig, device, a)[0], **near)
+    schur = functools.partial(jax.lax.linalg.schur, compute_schur_vectors=False)
+    np.testing.assert_allclose(run(schur, device, a)[0],
+                               run(jax.lax.linalg.schur, device, a)[0], **near)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)

@@ -357,7 +357,7 @@ def _schur(a, *, compute_schur_vectors, sort_eig_vals, select_callable):
     from . import linalg
     if sort_eig_vals:
         raise NotImplementedError("schur does not sort eigenvalues (sort_eig_vals=True)")
-    return linalg.schur(a)[:1 + compute_schur_vectors]
+    return linalg.schur(a, vectors=compute_schur_vectors)
 
 
 def _eig(a, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,

@@ -31,7 +31,7 @@ def _size(x):
 def _scale_of(*xs):
     """By which to divide them, so that their squares neither vanish nor overflow."""
     largest = functools.reduce(jnp.maximum, [_size(x) for x in xs])
-    return jnp.where(largest < jnp.finfo(largest.dtype).tiny, 1, largest)
+    return jnp.where(largest < jnp.finfo(largest.dtype).tiny, 1.0, largest)
 
 
 def _batched(f, ranks):
@@ -143,114 +143,152 @@ def geqp3(a, pivots):
 
 # ---- Schur forms ----
 
-def _of_rows(x, k, matrix):
-    """matrix times rows k, k + 1, ... of x, and the whole x."""
-    rows = lax.dynamic_slice_in_dim(x, k, len(matrix), 0)
-    return lax.dynamic_update_slice_in_dim(x, _dot(matrix, rows), k, 0)
+# T stands above Z, in an array of as many columns, so that both are turned at once. Rows and
+# columns are taken one by one, as elementwise work on them is one instruction.
+
+def _part(w, at, shape):
+    """As it is in bounds: JAX would ask whether it counts from the end."""
+    return lax.dynamic_slice(w, at, shape, allow_negative_indices=False)
 
 
-def _of_columns(x, k, matrix):
-    columns = lax.dynamic_slice_in_dim(x, k, len(matrix), 1)
-    return lax.dynamic_update_slice_in_dim(x, _dot(columns, matrix), k, 1)
+def _put(w, part, at):
+    return lax.dynamic_update_slice(w, part, at, allow_negative_indices=False)
 
 
-def _similar(t, z, k, matrix):
-    """matrix T matrix^H, Z matrix^H, in the rows and columns from k on."""
-    back = matrix.conj().T
-    return _of_columns(_of_rows(t, k, matrix), k, back), _of_columns(z, k, back)
+def _of_rows(w, k, n, f):
+    """f of the n rows from k on instead of them."""
+    return _put(w, jnp.stack(f(*_part(w, (k, 0), (n, w.shape[1])))), (k, 0))
 
 
-def _small(t):
-    """Which entries below the diagonal are to be taken for 0."""
-    d, below = _size(jnp.diagonal(t)), _size(jnp.diagonal(t, -1))
-    around = d[1:] + d[:-1]
-    around = jnp.where(around == 0, _size(t).max(), around)
-    return below <= jnp.finfo(t.dtype).eps * around
+def _of_columns(w, k, n, f):
+    return _put(w, jnp.stack(f(*_part(w, (0, k), (len(w), n)).T), 1), (0, k))
 
 
-def _iterate(t, z, sweep, finish, block):
-    """The QR algorithm: `sweep` makes a turn on rows lo to hi, `finish` ends a block of up to
-    `block` rows that stands alone."""
-    n = len(t)
+def _rotate(w, k, c, s):
+    """U T U^H, Z U^H, where U = [[c^H, s^H], [-s, c]] in the rows and columns from k on."""
+    cc, ss = jnp.conj(c), jnp.conj(s)
+    w = _of_rows(w, k, 2, lambda x, y: (cc * x + ss * y, c * y - s * x))
+    return _of_columns(w, k, 2, lambda x, y: (c * x + s * y, cc * y - ss * x))
+
+
+def _diagonals(w, n):
+    """Of the first n rows: the diagonal and what is below it. In a run of all entries these are
+    as far apart as a row and one are long; jnp.diagonal() gathers."""
+    wide = w.shape[1]
+    run = w.reshape(-1)
+    return [lax.slice(run, (k * wide,), ((n - 1) * (wide + 1) + 1 - k,), (wide + 1,))
+            for k in (0, 1)]
+
+
+def _small(d, below, most):
+    """Which entries below the diagonal are to be taken for 0, of a matrix of entries up to
+    `most`."""
+    around = _size(d[1:]) + _size(d[:-1])
+    around = jnp.where(around == 0, most, around)
+    return _size(below) <= jnp.finfo(d.dtype).eps * around
+
+
+def _iterate(w, n, sweep, finish, block):
+    """The QR algorithm: `sweep` makes a turn on rows lo to hi, `finish` ends a block of two rows
+    that stands alone, if `block`, the most rows of one that does, is 2."""
     at = jnp.arange(n - 1)
+    most = _size(w[:n]).max()
+    row, column = (lax.broadcasted_iota(jnp.int32, w.shape, i) for i in (0, 1))
 
     def go_on(state):
-        *_, hi, turns, _ = state
+        _, hi, turns, _ = state
         return (hi > 0) & (turns < TURNS * max(10, n))
 
     def turn(state):
-        t, z, hi, turns, since = state
-        is_zero = _small(t)
-        t = t.at[at + 1, at].set(jnp.where(is_zero, 0, jnp.diagonal(t, -1)))
-        t = jnp.triu(t, -1)
+        w, hi, turns, since = state
+        is_zero = _small(*_diagonals(w, n), most)
         lo = jnp.where(is_zero & (at < hi), at + 1, 0).max()
-        ends = hi - lo < block
-        t, z = finish(t, z, lo, hi)
-        # No turns of its loop where a block ends.
-        t, z = sweep(t, z, lo, jnp.where(ends, lo, hi), since)
-        return t, z, jnp.where(ends, lo - 1, hi), turns + 1, jnp.where(ends, 0, since + 1)
-    t, z, hi, *_ = lax.while_loop(go_on, turn, (t, z, n - 1, 0, 0))
-    return jnp.triu(t, 1 - block), z, hi <= 0
+        is_zero = jnp.pad(is_zero, (1, len(w) - n))[:, None] & (row == column + 1)
+        w = jnp.where(is_zero | (row > column + 1) & (row < n), 0.0, w)
+        ends, is_pair = hi - lo < block, hi - lo == 1
+        # In a batch both are done: no turns of its loop where a block ends.
+        end = jnp.where(ends, lo, hi)
+        if block > 1:
+            w = lax.cond(is_pair, finish, lambda w, lo: sweep(w, lo, end, since), w, lo)
+        else:
+            w = sweep(w, lo, end, since)
+        return w, jnp.where(ends, lo - 1, hi), turns + 1, jnp.where(ends, 0, since + 1)
+    w, hi, *_ = lax.while_loop(go_on, turn, (w, n - 1, 0, 0))
+    return w, hi <= 0
 
 
 def _rotation(x, y):
-    """Unitary, of two rows: takes (x, y) to (r, 0)."""
+    """c, s of a U that takes (x, y) to (r, 0)."""
     scale = _scale_of(x, y)
     x, y = x / scale, y / scale
     r = jnp.sqrt((x * jnp.conj(x) + y * jnp.conj(y)).real)
-    r_or_1 = jnp.where(r == 0, 1, r)
-    c, s = jnp.where(r == 0, 1, x / r_or_1), y / r_or_1
-    return jnp.stack([jnp.stack([jnp.conj(c), jnp.conj(s)]), jnp.stack([-s, c])])
+    r_or_1 = jnp.where(r == 0, 1.0, r)
+    return jnp.where(r == 0, 1.0, x / r_or_1), y / r_or_1
 
 
-def _complex_sweep(t, z, lo, hi, since):
-    a, b, c, d = t[hi - 1, hi - 1], t[hi - 1, hi], t[hi, hi - 1], t[hi, hi]
+def _complex_sweep(w, lo, hi, since):
+    (a, b), (c, d) = _part(w, (hi - 1, hi - 1), (2, 2))
     scale = _scale_of(a - d, b, c)
     half, b, low = (a - d) / 2 / scale, b / scale, c / scale
     root = jnp.sqrt(half * half + b * low)
     root = jnp.where((half * jnp.conj(root)).real < 0, -root, root)
     far = half + root
-    shift = d - scale * b * low / jnp.where(far == 0, 1, far)
+    shift = d - scale * b * low / jnp.where(far == 0, 1.0, far)
     shift = jnp.where(since % 10 == 9, d + _size(c), shift)
 
-    def turn(k, state):
-        t, z = state
-        x = jnp.where(k == lo, t[k, k] - shift, t[k, k - 1])
-        y = jnp.where(k == lo, t[k + 1, k], t[k + 1, k - 1])
-        return _similar(t, z, k, _rotation(x, y))
-    return lax.fori_loop(lo, hi, turn, (t, z))
+    x, y = _part(w, (lo, lo), (2, 1))[:, 0]
+    first = x - shift, y
 
-
-def _real_sweep(t, z, lo, hi, since):
-    """Francis's: two shifts, by reflectors of three rows."""
-    a, b, c, d = t[hi - 1, hi - 1], t[hi - 1, hi], t[hi, hi - 1], t[hi, hi]
-    scale = _scale_of(a, b, c, d, *lax.dynamic_slice(t, (lo, lo), (3, 2)).ravel())
-    a, b, c, d = (x / scale for x in (a, b, c, d))
-    w = abs(c) + abs(t[hi - 1, hi - 2] / scale)
-    is_odd = since % 10 == 9
-    trace = jnp.where(is_odd, 1.5 * w, a + d)
-    det = jnp.where(is_odd, w * w, a * d - b * c)
-    p, r, q, s, _, u = lax.dynamic_slice(t, (lo, lo), (3, 2)).ravel() / scale
-    first = jnp.stack([p * p + r * q - trace * p + det, q * (p + s - trace), q * u])
-
-    def step(k, state, n):
-        t, z = state
+    def turn(k, w):
         # Of a turn that is not the first, the column before it.
-        x = jnp.where(k == lo, first[:n],
-                      lax.dynamic_slice(t, (k, jnp.maximum(k - 1, 0)), (n, 1))[:, 0])
-        v, tau, _ = _reflector(x, 0)
-        return _similar(t, z, k, jnp.eye(n, dtype=t.dtype) - tau * jnp.outer(v, v))
-    t, z = lax.fori_loop(lo, hi - 1, lambda k, s: step(k, s, 3), (t, z))
-    # The last two rows; none where there was no sweep.
-    return lax.fori_loop(jnp.where(hi > lo, hi - 1, hi), hi, lambda k, s: step(k, s, 2), (t, z))
+        x = _part(w, (k, k - 1), (2, 1))[:, 0]
+        return _rotate(w, k, *_rotation(*(jnp.where(k == lo, *both) for both in zip(first, x))))
+    return lax.fori_loop(lo, hi, turn, w)
+
+
+def _real_sweep(w, lo, hi, since):
+    """Francis's: two shifts, by reflectors of three rows. The one behind the last two is another
+    block's, or padding, with zeros before its diagonal: it stays as it is."""
+    (_, a, b), (before, c, d) = _part(w, (hi - 1, hi - 2), (2, 3))
+    (p, r), (q, s), (_, u) = _part(w, (lo, lo), (3, 2))
+    scale = _scale_of(a, b, c, d, p, r, q, s, u)
+    a, b, c, d, before, p, r, q, s, u = (x / scale for x in (a, b, c, d, before, p, r, q, s, u))
+    around = abs(c) + abs(before)
+    is_odd = since % 10 == 9
+    trace = jnp.where(is_odd, 1.5 * around, a + d)
+    det = jnp.where(is_odd, around * around, a * d - b * c)
+    first = p * p + r * q - trace * p + det, q * (p + s - trace), q * u
+
+    def turn(k, w):
+        # Of a turn that is not the first, the column before it.
+        x = _part(w, (k, k - 1), (3, 1))[:, 0]
+        tau, y, z = _reflector_of_three(*(jnp.where(k == lo, *both) for both in zip(first, x)))
+
+        def apply(a, b, c):
+            by = tau * (a + y * b + z * c)
+            return a - by, b - y * by, c - z * by
+        return _of_columns(_of_rows(w, k, 3, apply), k, 3, apply)
+    return lax.fori_loop(lo, hi, turn, w)
+
+
+def _reflector_of_three(x, y, z):
+    """tau, and v but for its first 1, as _reflector() has them."""
+    scale = _scale_of(x, y, z)
+    x, y, z = x / scale, y / scale, z / scale
+    rest = y * y + z * z
+    length = jnp.sqrt(x * x + rest)
+    beta = jnp.where(x < 0, length, -length)
+    far = jnp.where(rest == 0, 1.0, x - beta)
+    tau = jnp.where(rest == 0, 0.0, (beta - x) / jnp.where(rest == 0, 1.0, beta))
+    return tau, y / far, z / far
 
 
 def _standard(a, b, c, d):
     """LAPACK's lanv2: c, s of a rotation that makes [[a, b], [c, d]] a triangle, or a pair of
     complex eigenvalues with a = d; and what it makes."""
     eps = jnp.finfo(a.dtype).eps
-    sign = lambda x: jnp.where(x < 0, -1, 1).astype(a.dtype)  # noqa: E731
-    some = lambda x: jnp.where(x == 0, 1, x)  # noqa: E731
+    sign = lambda x: jnp.where(x < 0, -1.0, 1.0).astype(a.dtype)  # noqa: E731
+    some = lambda x: jnp.where(x == 0, 1.0, x)  # noqa: E731
     p = (a - d) / 2
     most = jnp.maximum(abs(b), abs(c))
     least = jnp.minimum(abs(b), abs(c)) * sign(b) * sign(c)
@@ -284,28 +322,24 @@ def _standard(a, b, c, d):
         (b2 == 0, turned),
         (sign(b2) == sign(c2), split),
     ]
-    return [jnp.select([is_case for is_case, _ in cases], [values[i] for _, values in cases],
-                       pair[i]) for i in range(6)]
+    found = pair
+    for is_case, values in reversed(cases):     # jnp.select() counts cases
+        found = [jnp.where(is_case, x, y) for x, y in zip(values, found)]
+    return found
 
 
-def _real_finish(t, z, lo, hi):
-    k = jnp.maximum(hi - 1, 0)
-    is_pair = hi - lo == 1
-    old = lax.dynamic_slice(t, (k, k), (2, 2))
-    cs, sn, a, b, c, d = _standard(*old.ravel())
-    turn = jnp.where(is_pair, jnp.stack([cs, sn, -sn, cs]).reshape(2, 2),
-                     jnp.eye(2, dtype=t.dtype))
-    t, z = _similar(t, z, k, turn)
-    new = jnp.where(is_pair, jnp.stack([a, b, c, d]).reshape(2, 2),
-                    lax.dynamic_slice(t, (k, k), (2, 2)))
-    return lax.dynamic_update_slice(t, new, (k, k)), z
+def _real_finish(w, k):
+    (a, b), (c, d) = _part(w, (k, k), (2, 2))
+    cs, sn, *new = _standard(a, b, c, d)
+    return _put(_rotate(w, k, cs, sn), jnp.stack(new).reshape(2, 2), (k, k))
 
 
 @functools.partial(_batched, ranks=[2])
-def schur(a):
+def schur(a, vectors=True):
+    """T and Z; without `vectors` T alone."""
     n = a.shape[-1]
     if n < 2:
-        return a, jnp.ones_like(a)
+        return [a, jnp.ones_like(a)][:1 + vectors]
     is_finite = jnp.isfinite(a).all()
     a = jnp.where(is_finite, a, 0)
     # Entries of about 1, by a power of two.
@@ -319,16 +353,18 @@ def schur(a):
         k = n - 2 - k
         v = jnp.where(jnp.arange(n) > k + 1, h[:, k], jnp.where(jnp.arange(n) == k + 1, 1, 0))
         return q - taus[k] * jnp.outer(v, _dot(v.conj(), q))
-    q = _times(n - 1, turn, jnp.eye(n, dtype=a.dtype))
-    if jnp.iscomplexobj(a):
-        t, z, is_done = _iterate(jnp.triu(h, -1), q, _complex_sweep, lambda t, z, *_: (t, z), 1)
-    elif n > 2:
-        t, z, is_done = _iterate(jnp.triu(h, -1), q, _real_sweep, _real_finish, 2)
-    else:       # too few rows for a sweep
-        t, z = _real_finish(h, q, jnp.where(h[1, 0] == 0, 1, 0), 1)
-        is_done = True
+    is_real = not jnp.iscomplexobj(a)
+    w = jnp.pad(jnp.triu(h, -1), [(0, is_real)] * 2)    # a sweep takes three rows
+    if vectors:
+        q = _times(n - 1, turn, jnp.eye(n, dtype=a.dtype))
+        w = jnp.concatenate([w, jnp.pad(q, [(0, 0), (0, is_real)])])
+    if is_real:
+        w, is_done = _iterate(w, n, _real_sweep, _real_finish, 2)
+    else:
+        w, is_done = _iterate(w, n, _complex_sweep, None, 1)
     is_right = is_finite & is_done
-    return jnp.where(is_right, t * up[0] * up[1], jnp.nan), jnp.where(is_right, z, jnp.nan)
+    t = jnp.triu(w[:n, :n], -1 if is_real else 0) * up[0] * up[1]
+    return [jnp.where(is_right, x, jnp.nan) for x in (t, w[n + is_real:, :n])[:1 + vectors]]
 
 
 # ---- eigenvalues ----
@@ -366,19 +402,23 @@ def _balance(a):
     n = len(a)
     order, is_left = _isolate(a)
     most = jnp.finfo(a.dtype).maxexp - 28
+    at = jnp.arange(n)
 
     def even(i, state):
         b, exponents, changed = state
-        c, r = (_length(jnp.where(is_left, _size(x), 0)) for x in (b[:, i], b[i]))
-        is_any = is_left[i] & (c > 0) & (r > 0)
-        m, k = jnp.frexp(jnp.sqrt(r) / jnp.sqrt(jnp.where(c > 0, c, 1)))
+        is_i = at == i
+        c, r = (_length(jnp.where(is_left, _size(x.reshape(n)), 0.0))
+                for x in (_part(b, (0, i), (n, 1)), _part(b, (i, 0), (1, n))))
+        is_any = (is_i & is_left).any() & (c > 0) & (r > 0)
+        m, k = jnp.frexp(jnp.sqrt(r) / jnp.sqrt(jnp.where(c > 0, c, 1.0)))
         k = jnp.where(m < 0.5 ** 0.5, k - 1, k)
         by, back = (jnp.ldexp(jnp.ones((), c.dtype), e) for e in (k, -k))
         is_worth = is_any & (c * by + r * back < 0.95 * (c + r))
-        is_worth &= abs(exponents[i] + k) <= most
-        by, back = (jnp.where(is_worth, x, 1) for x in (by, back))
-        b = b.at[:, i].multiply(by).at[i].multiply(back)
-        return b, exponents.at[i].add(jnp.where(is_worth, k, 0)), changed | is_worth
+        to = exponents + k
+        is_worth &= (is_i & (abs(to) <= most)).any()
+        by, back = (jnp.where(is_worth & is_i, x, 1.0) for x in (by, back))
+        return b * by * back[:, None], jnp.where(is_worth & is_i, to, exponents), \
+            changed | is_worth
 
     def sweep(state):
         b, exponents, _, turns = state
@@ -388,38 +428,46 @@ def _balance(a):
     return b, order, jnp.ldexp(jnp.ones(n, a.real.dtype), exponents)
 
 
-def _split_pairs(t, z):
-    """A real Schur form as a complex one: eigenvalues, T, Z. Of a pair the one above the axis
-    comes first."""
-    n = len(t)
+def _values(t):
+    """Of a real Schur form; of a pair the one above the axis comes first."""
     d, below, above = jnp.diagonal(t), jnp.diagonal(t, -1), jnp.diagonal(t, 1)
     w = jnp.sqrt(abs(below)) * jnp.sqrt(abs(above)) * (below != 0)
-    values = lax.complex(d, jnp.pad(w, (0, 1)) - jnp.pad(w, (1, 0)))
+    return lax.complex(d, jnp.pad(w, (0, 1)) - jnp.pad(w, (1, 0)))
 
-    def turn(k, state):
+
+def _split_pairs(t, z):
+    """A real Schur form as a complex one: eigenvalues, T, Z."""
+    n = len(t)
+    below, values = jnp.diagonal(t, -1), _values(t)
+
+    def turn(k, w):
         k = n - 2 - k
-        t, z = state
-        x = jnp.where(below[k] == 0, 1, values[k] - t[k + 1, k + 1])
-        return _similar(t, z, k, _rotation(x, jnp.where(below[k] == 0, 0, t[k + 1, k])))
-    t, z = _times(n - 1, turn, (t.astype(values.dtype), z.astype(values.dtype)))
-    return values, jnp.triu(t), z
+        is_zero = _part(below, (k,), (1,))[0] == 0
+        y, x = _part(w, (k + 1, k), (1, 2))[0]
+        x = jnp.where(is_zero, 1.0, _part(values, (k,), (1,))[0] - x)
+        return _rotate(w, k, *_rotation(x, jnp.where(is_zero, 0.0, y)))
+    w = _times(n - 1, turn, jnp.concatenate([t, z]).astype(values.dtype))
+    return values, jnp.triu(w[:n]), w[n:]
 
 
 def _vectors(t, values):
     """Columns x with T x = x value, of a triangle T."""
     n = len(t)
+    to = jnp.arange(n)
     size = _size(t).max()
     least = jnp.maximum(jnp.finfo(t.dtype).eps * size, jnp.finfo(t.dtype).tiny)
 
     def turn(i, x):
         i = n - 2 - i
-        to = jnp.arange(n)
-        apart = t[i, i] - values
+        apart = _part(t, (i, i), (1, 1))[0] - values
         apart = jnp.where(_size(apart) < least, least, apart)
-        row = -_dot(jnp.where(to > i, t[i], 0), x) / apart
-        x = x.at[i].set(jnp.where(to > i, row, x[i]))
-        # What grows without end, of a matrix without enough vectors, stays finite.
-        return x / jnp.maximum(abs(x).max(0), 1)
+        row = -_dot(jnp.where(to > i, _part(t, (i, 0), (1, n))[0], 0.0), x) / apart
+        row = jnp.where(to > i, row, (to == i).astype(t.dtype))
+        # What grows without end, of a matrix without enough vectors, stays finite. Other entries
+        # are of 1 at most.
+        x = jnp.where((to == i)[:, None], row, x)
+        most = jnp.maximum(abs(row), 1.0)
+        return lax.complex(x.real / most, x.imag / most)
     return _times(n - 1, turn, jnp.eye(n, dtype=t.dtype))
 
 
@@ -442,6 +490,9 @@ def eig(a, *, left, right):
     is_real = not jnp.iscomplexobj(a)
     a, order, scale = _balance(a)
     back = jnp.argsort(order)
+    if not left and not right:
+        t, = schur(a, vectors=False)
+        return [_values(t) if is_real else jnp.diagonal(t)]
     t, z = schur(a)
     values, t, z = _split_pairs(t, z) if is_real else (jnp.diagonal(t), t, z)
     found = [values]
