@@ -3,8 +3,9 @@
  * LU with partial pivoting as LAPACK's getrf leaves it, cut in halves by columns until FEW are
  * left: what is right of the first half is a triangular system and one product, and so nearly all
  * of the work (Toledo, 1997). The few are a loop with a few elementwise ops on the whole batch
- * inside. There the matrix is turned: a column is a run of memory, or lanes go along the batch.
- * A matrix of up to TC_MOST_CELLS rows has no loop.
+ * inside. There the matrix is turned: a column is a run of memory, or lanes go along the batch; and
+ * rows are put in their order once, behind the loop. A matrix of up to TC_MOST_CELLS rows has no
+ * loop.
  */
 #include <math.h>
 #include <string.h>
@@ -27,13 +28,13 @@ struct lu {
  * ---- few columns ----
  *
  * Which dim is which: lanes go along the last one, the batch of many small matrices or the rows
- * of others. Sizes in that order: x batch, w, m; pivots batch, w, 1; rows batch, 1, m.
+ * of others. Sizes in that order: x batch, w, m; pivots batch, w, 1; places and rows batch, 1, m.
  */
 struct few {
 	unsigned batch, column, row;
 };
 
-enum { X, PIVOTS, ROWS, STATES };
+enum { X, PIVOTS, PLACES, ROWS, STATES };
 
 static struct few few_of(const struct tc_type *t)
 {
@@ -102,90 +103,88 @@ static struct tc_value *size_of(const struct tc_build *b, struct tc_value *x)
 			       tc_build_number(b, size->type, -1));
 }
 
-/* The first row from j on whose element is the largest, one for each matrix; less than a NaN is
- * what is done. */
+/* Where the first row from j on is whose element is the largest, one for each matrix; less than a
+ * NaN is what is done. */
 static struct tc_value *find_pivot(const struct tc_build *b, const struct few *f,
-				   struct tc_value *column, struct tc_value *j)
+				   struct tc_value *column, struct tc_value *place,
+				   struct tc_value *j)
 {
 	struct tc_value *size = size_of(b, column), *top, *at;
-	const struct tc_type *t = size->type, *s32 = tc_with_elem(b->c, t, ELEM_S32);
+	const struct tc_type *t = size->type;
 
-	size = tc_build_select(b, where(b, t, f->row, TC_CMP_LT, j), tc_build_number(b, t, -2),
-			       size);
+	size = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, place, j),
+			       tc_build_number(b, t, -2), size);
 	top = spread(b, fold(b, f, TC_MAXIMUM, size, -INFINITY), t);
-	at = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, top),
-			     tc_build_iota(b, s32, f->row),
-			     tc_build_number(b, s32, INT32_MAX));
+	at = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, top), place,
+			     tc_build_number(b, place->type, INT32_MAX));
 	return fold(b, f, TC_MINIMUM, at, INT32_MAX);
 }
 
-/* Two rows to exchange: j, the same of each matrix, and p. Marks are narrow: one column. */
-struct swap {
-	const struct few *few;
-	struct tc_value *j, *p, *is_j, *is_p;
-};
-
-static bool is_one(const struct swap *s)
+static struct tc_value *scalar(const struct tc_build *b, struct tc_value *x)
 {
-	return s->p->type->count == 1;
+	return tc_build_reshape(b, x, 0, NULL);
 }
 
-/* What x has in row p. */
-static struct tc_value *row_p(const struct tc_build *b, const struct swap *s, struct tc_value *x)
+/* What x has in row `key`, one for each matrix. Of one matrix it is taken by itself; of many all
+ * rows are looked through, by marks of one column. */
+static struct tc_value *at(const struct tc_build *b, const struct few *f, struct tc_value *x,
+			   struct tc_value *key)
 {
-	const struct few *f = s->few;
+	int64_t dim[] = { x->type->dim[0], x->type->dim[1], x->type->dim[2] };
+	struct tc_value *mark;
 
-	if (is_one(s))
-		return tc_build_take(b, x, f->row, tc_build_reshape(b, s->p, 0, NULL), 1);
-	x = tc_build_select(b, spread(b, s->is_p, x->type), x, tc_build_number(b, x->type, 0));
+	if (key->type->count == 1)
+		return tc_build_take(b, x, f->row, scalar(b, key), 1);
+	dim[f->column] = 1;
+	mark = where(b, tc_tensor(b->c, ELEM_S32, 3, dim), f->row, TC_CMP_EQ, key);
+	x = tc_build_select(b, spread(b, mark, x->type), x, tc_build_number(b, x->type, 0));
 	return fold(b, f, TC_ADD, x, 0);
 }
 
-static struct tc_value *exchange(const struct tc_build *b, const struct swap *s,
-				 struct tc_value *x, struct tc_value *at_j, struct tc_value *at_p)
+static struct tc_value *put(const struct tc_build *b, const struct few *f, struct tc_value *x,
+			    struct tc_value *key, struct tc_value *value)
 {
-	const struct tc_type *t = x->type;
-
-	if (is_one(s)) {
-		x = tc_build_put(b, x, s->few->row, tc_build_reshape(b, s->p, 0, NULL), at_j);
-		return tc_build_put(b, x, s->few->row, s->j, at_p);
-	}
-	x = tc_build_select(b, spread(b, s->is_p, t), spread(b, at_j, t), x);
-	return tc_build_select(b, spread(b, s->is_j, t), spread(b, at_p, t), x);
+	if (key->type->count == 1)
+		return tc_build_put(b, x, f->row, scalar(b, key), value);
+	return tc_build_select(b, where(b, x->type, f->row, TC_CMP_EQ, key),
+			       spread(b, value, x->type), x);
 }
 
-/* Column j: its pivot to row j, over it what is below, and that off the columns to come. A pivot
- * of zero has zeros below it. */
+/*
+ * Column j: over its pivot what is below, and that off the columns to come. A pivot of zero has
+ * zeros below it. No row moves before all are done: `places` says where each one is, those before
+ * j are done, and `rows` which one is where.
+ */
 static void eliminate(const struct tc_build *b, struct tc_value *j, struct tc_value **state,
 		      void *arg)
 {
 	const struct few *f = arg;
 	struct tc_value *x = state[X], *column = tc_build_take(b, x, f->column, j, 1), *rows;
-	struct tc_value *at_j = tc_build_take(b, x, f->row, j, 1), *at_p, *pivot, *none, *l;
-	struct tc_value *below, *less, *later;
-	struct swap s = { .few = f, .j = j, .p = find_pivot(b, f, column, j) };
+	struct tc_value *pivot, *none, *l, *below, *less, *p, *row, *row_j, *key;
+	const struct tc_type *t = x->type, *s32 = state[PLACES]->type;
 
-	s.is_j = where(b, column->type, f->row, TC_CMP_EQ, j);
-	s.is_p = where(b, column->type, f->row, TC_CMP_EQ, s.p);
-	at_p = row_p(b, &s, x);
-	x = exchange(b, &s, x, at_j, at_p);
-	pivot = tc_build_take(b, at_p, f->column, j, 1);
-	column = exchange(b, &s, column, tc_build_take(b, at_j, f->column, j, 1), pivot);
+	p = find_pivot(b, f, column, state[PLACES], spread(b, j, s32));
+	state[PIVOTS] = tc_build_put(b, state[PIVOTS], f->column, j, p);
+	key = spread(b, j, p->type);
+	rows = state[ROWS];
+	row = at(b, f, rows, p);
+	row_j = at(b, f, rows, key);
+	rows = put(b, f, rows, p, row_j);
+	state[ROWS] = put(b, f, rows, key, row);
+	state[PLACES] = put(b, f, state[PLACES], row_j, p);
+	state[PLACES] = put(b, f, state[PLACES], row, key);
+	pivot = spread(b, at(b, f, column, row), column->type);
 	none = tc_build_compare(b, TC_CMP_EQ, pivot, tc_build_number(b, pivot->type, 0));
 	l = tc_build_select(b, none, tc_build_number(b, pivot->type, 1), pivot);
-	l = tc_build2(b, TC_DIVIDE, column, spread(b, l, column->type));
-	below = where(b, column->type, f->row, TC_CMP_GT, j);
+	l = tc_build2(b, TC_DIVIDE, column, l);
+	below = tc_build_compare(b, TC_CMP_GT, state[PLACES], spread(b, j, s32));
 	column = tc_build_select(b, below, l, column);
-	later = where(b, at_p->type, f->column, TC_CMP_GT, j);
-	less = tc_build2(b, TC_MULTIPLY, spread(b, l, x->type), spread(b, at_p, x->type));
+	less = spread(b, at(b, f, x, row), t);
+	less = tc_build2(b, TC_MULTIPLY, spread(b, column, t), less);
 	less = tc_build2(b, TC_SUBTRACT, x, less);
-	below = tc_build2(b, TC_AND, spread(b, below, x->type), spread(b, later, x->type));
+	below = tc_build2(b, TC_AND, spread(b, below, t), where(b, t, f->column, TC_CMP_GT, j));
 	x = tc_build_select(b, below, less, x);
 	state[X] = tc_build_put(b, x, f->column, j, column);
-	state[PIVOTS] = tc_build_put(b, state[PIVOTS], f->column, j, s.p);
-	rows = state[ROWS];
-	state[ROWS] = exchange(b, &s, rows, tc_build_take(b, rows, f->row, j, 1),
-			       row_p(b, &s, rows));
 }
 
 /* ---- few numbers ---- */
@@ -270,18 +269,19 @@ static struct lu factor_few(const struct tc_build *b, struct tc_value *a)
 	struct few f = few_of(a->type);
 	struct tc_loop loop = { .n = w, .body = eliminate, .arg = &f };
 	struct tc_value *state[STATES];
+	struct lu lu;
 
 	state[X] = turn(b, &f, a);
 	state[PIVOTS] = zeros(b, &f, ELEM_S32, batch, w, 1);
 	state[ROWS] = tc_build_iota(b, zeros(b, &f, ELEM_S32, batch, 1, m)->type, f.row);
+	state[PLACES] = state[ROWS];
 	tc_build_loop(b, &loop, STATES, state);
 	for (unsigned i = 0; i < STATES; i++)
 		state[i] = turn(b, &f, state[i]);
-	return (struct lu){
-		.x = state[X],
-		.pivots = tc_build_reshape(b, state[PIVOTS], 2, (int64_t[]){ batch, w }),
-		.rows = tc_build_reshape(b, state[ROWS], 2, (int64_t[]){ batch, m }),
-	};
+	lu.pivots = tc_build_reshape(b, state[PIVOTS], 2, (int64_t[]){ batch, w });
+	lu.rows = tc_build_reshape(b, state[ROWS], 2, (int64_t[]){ batch, m });
+	lu.x = tc_build_rows(b, state[X], lu.rows);
+	return lu;
 }
 
 /* ---- halves ---- */

@@ -155,7 +155,7 @@ static void what_cannot_be_factorised_is_named(void **state)
 
 /* ---- LU against the evaluator ---- */
 
-enum kind { RANDOM, ZERO, DEFICIENT, TIES, A_NAN, AN_INFINITY, KINDS };
+enum kind { RANDOM, ZERO, DEFICIENT, TIES, LATE_TIES, A_NAN, AN_INFINITY, KINDS };
 
 static uint32_t seed = 1;
 
@@ -178,6 +178,8 @@ static double entry(enum kind kind, bool is_last, int64_t i, int64_t j)
 		return (double)((i % 3 + 1) * (j % 2 + 1));
 	if (kind == TIES)
 		return (i + j) % 2 ? 1 : -1;
+	if (kind == LATE_TIES)	/* once rows 0 and 2 are exchanged */
+		return j ? i * j % 3 ? 1 : -1 : 2 * (i == 2);
 	if (i == 1 && j == 0)
 		return kind == A_NAN ? NAN : INFINITY;
 	return x;
@@ -303,13 +305,15 @@ static void lu_has_the_pivots_and_the_factors_of_plain_loops(void **state)
 
 static void lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops(void **state)
 {
-	static const int64_t shapes[][2] = { { 4, 4 }, { 6, 3 }, { 3, 6 } };
+	/* Without a loop, with one; batches smaller and larger than a matrix. */
+	static const int64_t shapes[][2] = { { 4, 4 }, { 6, 3 }, { 3, 6 }, { 20, 12 }, { 12, 20 } };
+	static const int64_t batches[] = { 1, 2, 30 };
 
 	(void)state;
 	for (int kind = ZERO; kind < KINDS; kind++)
-		for (unsigned i = 0; i < 3; i++)
-			for (int64_t batch = 1; batch <= 2; batch++)
-				check_lu(&(struct lu_case){ ELEM_F64, batch, shapes[i][0],
+		for (unsigned i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+			for (unsigned k = 0; k < 3; k++)
+				check_lu(&(struct lu_case){ ELEM_F64, batches[k], shapes[i][0],
 							    shapes[i][1], (enum kind)kind });
 	check_lu(&(struct lu_case){ ELEM_C64, 2, 33, 33, ZERO });
 	check_lu(&(struct lu_case){ ELEM_F32, 2, 20, 20, A_NAN });
