@@ -195,6 +195,17 @@ def convolution_channels_first():
          uniform(64, 64, 3, 3))
 
 
+def convolution_of_few_features():
+    x = uniform(1 << 17)
+    for taps in (16, 256):
+        both(f"convolve 131,072 by {taps}", ">= 1.0x", jnp.convolve, x, uniform(taps))
+    both("correlate 512x512 by 15x15", ">= 1.0x", jax.scipy.signal.correlate2d,
+         uniform(512, 512), uniform(15, 15))
+    for features in (1, 3):
+        both(f"conv 4x128x128x64, {features} of 3x3", ">= 1.0x", convolve,
+             uniform(4, 128, 128, 64), uniform(3, 3, 64, features))
+
+
 def pools():
     """Windows of 3x3 for the largest and 2x2 for sums, both with a stride of 2."""
     for label, x, three, two in (("NHWC", uniform(16, 112, 112, 64), (1, 3, 3, 1), (1, 2, 2, 1)),
@@ -346,9 +357,9 @@ if __name__ == "__main__":
     options = parser.parse_args()
     FLOORS, PEAKS, TABLE.hop_program = options.floors, options.peaks, options.hop
     for group in (matmuls, elementwise, elementwise_small, models, convolution,
-                  convolution_channels_first, pools, scans, transforms, linear_algebra,
-                  scalar_loops, instructions, selection, moves, training, compiling, dispatch,
-                  transfers, floors):
+                  convolution_channels_first, convolution_of_few_features, pools, scans,
+                  transforms, linear_algebra, scalar_loops, instructions, selection, moves,
+                  training, compiling, dispatch, transfers, floors):
         if options.only in group.__name__:
             group()
     if options.write:

@@ -32,7 +32,8 @@
 #define MOST_PHASES 8
 #define LEAST_WORK 64	/* products for an element of the result */
 #define MOST_NARROW 4		/* features that so many others give, */
-#define MOST_NARROW_TAPS 64	/* by so many taps */
+#define MOST_NARROW_TAPS 64	/* by so many taps, whose products fit in so much memory */
+#define MOST_NARROW_BYTES ((int64_t)128 << 20)
 #define LEAST_SLIDING 20	/* taps; fewer for one feature are added up soon (depthwise.c) */
 
 struct conv {
@@ -322,7 +323,9 @@ static bool is_narrow(const struct narrow *v)
 		    __builtin_mul_overflow(taps, size_of(tc_in(op, 1), tc_attr_nth(op,
 					   "kernel_spatial_dimensions", i)), &taps))
 			return false;
-	return taps > 1 && taps <= MOST_NARROW_TAPS && taps * v->out <= v->in;
+	return taps > 1 && taps <= MOST_NARROW_TAPS && taps * v->out <= v->in &&
+	       tc_in(op, 0)->type->count / v->in <=
+	       MOST_NARROW_BYTES / (taps * v->out * (int64_t)elem_bytes(v->elem));
 }
 
 /* [taps * features out, features in], the last spatial dim fastest of the taps. */
