@@ -187,3 +187,16 @@ def test_taps_are_added_up_in_little_memory(device):
     x, w = jax.device_put((whole(1, 1, 512, 512), whole(1, 1, 20, 20)), device)
     made = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")).lower(x, w)
     assert made.compile().memory_analysis().temp_size_in_bytes < 6 * x.nbytes
+
+
+@pytest.mark.parametrize(("side", "most"), [(1000, 128 << 20), (1200, 1 << 20)])
+def test_products_of_all_taps_are_made_where_they_fit(side, most, device):
+    x = jax.ShapeDtypeStruct((1, side, side, 64), np.float32)
+    w = jax.ShapeDtypeStruct((3, 3, 64, 3), np.float32)
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=ORDERS["jax"])
+
+    with jax.default_device(device):
+        made = jax.jit(f).lower(x, w).compile()
+    assert made.memory_analysis().temp_size_in_bytes < most
