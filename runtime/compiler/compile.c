@@ -57,6 +57,8 @@ static void leave(void *arg)
 {
 	struct tc_ctx *c = arg;
 
+	if (c->ahead)
+		c->ahead->is_short = true;
 	tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "compiling takes more than %zu bytes of "
 		"memory", c->arena.limit);
 }
@@ -226,7 +228,8 @@ int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	struct compilation job = { .out = { 0 } };
 	int code = tc_enter(source, options, err, compile, &job);
 
-	/* What goes ahead of loops is guessed by the arguments: it must not be what is too much. */
+	/* What goes ahead of loops is guessed by the arguments: it must not be what is too much.
+	 * Nor must what was to be sooner done. */
 	if (code && job.ahead.is_short && job.ahead.is_any) {
 		job.ahead = (struct tc_ahead){ .is_off = true };
 		code = tc_enter(source, options, err, compile, &job);

@@ -182,6 +182,22 @@ def test_what_is_not_a_number_stays_in_its_windows(taps, device):
     assert np.isfinite(got).sum() > 500 - 4 * taps
 
 
+@pytest.mark.parametrize("order", ["torch", "jax"])
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+def test_padding_meets_taps_that_are_not_finite(order, number, device):
+    x, w = whole(1, 64, 9, 9), whole(2, 64, 3, 3)
+    w[1, 5, 0, 2] = number
+    x, w = ordered(x, ORDERS[order][0], "NCHW"), ordered(w, ORDERS[order][1], "OIHW")
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (-1, 2)],
+                                        dimension_numbers=ORDERS[order])
+
+    got, want = (np.asarray(jax.jit(f)(*jax.device_put((x, w), d))) for d in (device, CPU))
+    assert np.isnan(want).any()
+    np.testing.assert_array_equal(got, want)
+
+
 # 400 taps of which each array is as large as the picture would be 400 of them.
 def test_taps_are_added_up_in_little_memory(device):
     x, w = jax.device_put((whole(1, 1, 512, 512), whole(1, 1, 20, 20)), device)

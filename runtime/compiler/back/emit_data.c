@@ -123,25 +123,31 @@ static void emit_concatenate(struct emit *e, const struct tc_op *op)
 	}
 }
 
-#define LEAST_FRAMED 16384	/* bytes: fewer are filled in one go and written twice */
+#define LEAST_FRAMED 16384	/* bytes: fewer are filled in one go and written twice, */
+#define LEAST_STRETCH 256	/* and so are those between fewer of the frame */
 
 /*
  * What a large array is padded with at its ends, without a part that it is written over: in slabs,
- * those of each dim between those of the ones before it. False: nothing is done.
+ * those of each dim between those of the ones before it. False: nothing is done, as where the frame
+ * comes every few bytes.
  */
 static bool fill_frame(struct emit *e, const struct tc_op *op, const struct home *to)
 {
 	const struct tc_type *t = tc_in(op, 0)->type, *out = op->results[0].type;
-	int64_t dim[TC_MAX_RANK];
+	int64_t dim[TC_MAX_RANK], stretch = elem_bytes(t->elem);
 	struct home at = *to;
 
 	if (t->bytes < LEAST_FRAMED)
 		return false;
-	for (unsigned d = 0; d < t->rank; d++)
-		if (tc_attr_nth(op, "edge_padding_low", d) < 0 ||
-		    tc_attr_nth(op, "edge_padding_high", d) < 0 ||
-		    tc_attr_nth(op, "interior_padding", d))
+	for (unsigned d = t->rank; d-- > 0;) {
+		int64_t low = tc_attr_nth(op, "edge_padding_low", d);
+		int64_t high = tc_attr_nth(op, "edge_padding_high", d);
+
+		stretch *= out->dim[d];
+		if (low < 0 || high < 0 || tc_attr_nth(op, "interior_padding", d) ||
+		    ((low || high) && stretch < LEAST_STRETCH))
 			return false;
+	}
 	memcpy(dim, out->dim, out->rank * sizeof(*dim));
 	for (unsigned d = 0; d < t->rank; d++) {
 		int64_t low = tc_attr_nth(op, "edge_padding_low", d);

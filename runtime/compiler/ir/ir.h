@@ -177,12 +177,13 @@ struct tc_sharding {
 /* A compile, or another use of the IR inside of tc_enter() (passes.h). */
 struct tc_options;
 struct tc_seat;
-/* What goes ahead of loops is kept for as long as these run: a program that has no room for that is
- * compiled again without it (compile.c). */
+/* What goes ahead of loops is kept for as long as these run, and some convolutions are sooner done
+ * by ops that take more memory, the device's or the compiler's: a program that has no room for
+ * that is compiled again without it (compile.c). */
 struct tc_ahead {
-	bool is_off;		/* nothing is to go */
-	bool is_any;		/* something went */
-	bool is_short;		/* the device has not the memory that the program needs */
+	bool is_off;		/* nothing is to go, or to take more memory than it must */
+	bool is_any;		/* something did */
+	bool is_short;		/* there is not the memory that the program needs */
 };
 
 struct tc_ctx {

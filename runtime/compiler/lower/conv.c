@@ -32,8 +32,9 @@
 #define MOST_PHASES 8
 #define LEAST_WORK 64	/* products for an element of the result */
 #define MOST_NARROW 4		/* features that so many others give, */
-#define MOST_NARROW_TAPS 64	/* by so many taps, whose products fit in so much memory */
+#define MOST_NARROW_TAPS 64	/* by so many taps, whose products fit in so much memory, */
 #define MOST_NARROW_BYTES ((int64_t)128 << 20)
+#define MOST_SPARE 16		/* with at most so many points for each of the result */
 #define LEAST_SLIDING 20	/* taps; fewer for one feature are added up soon (depthwise.c) */
 
 struct conv {
@@ -287,9 +288,11 @@ static bool slide(struct tc_ctx *c, struct tc_op *op)
 		low[d] = tc_attr_nth(op, "padding", 2 * i);
 		high[d] = tc_attr_nth(op, "padding", 2 * i + 1);
 		any |= low[d] || high[d];
-		tc_set_nth(c, op, "padding", 2 * i, 0);
-		tc_set_nth(c, op, "padding", 2 * i + 1, 0);
 	}
+	if (any && !tc_may_take_more(c))
+		return false;
+	for (unsigned i = 0; i < 2 * n; i++)
+		tc_set_nth(c, op, "padding", i, 0);
 	zero = tc_build_number(&b, tc_tensor(c, (enum elem)in->type->elem, 0, NULL), 0);
 	if (any)
 		tc_set_operand(op, 0, tc_build_pad(&b, in, zero, low, high, none));
@@ -310,12 +313,13 @@ struct narrow {
 static bool is_narrow(const struct narrow *v)
 {
 	const struct tc_op *op = v->op;
-	int64_t taps = 1;
+	int64_t taps = 1, points;
 	unsigned cls = elem_class(tc_out(op, 0)->type->elem);
 
 	if ((cls != ELEM_CLASS_FLOAT && cls != ELEM_CLASS_COMPLEX) || v->out > MOST_NARROW ||
 	    v->n + 3 > TC_MAX_RANK || tc_attr_int(op, "feature_group_count", 1) != 1 ||
-	    tc_attr_int(op, "batch_group_count", 1) != 1 || !tc_out(op, 0)->type->count)
+	    tc_attr_int(op, "batch_group_count", 1) != 1 || !tc_out(op, 0)->type->count ||
+	    !v->in)
 		return false;
 	for (unsigned i = 0; i < v->n; i++)
 		if (tc_attr_nth(op, "lhs_dilation", i) != 1 ||
@@ -323,9 +327,10 @@ static bool is_narrow(const struct narrow *v)
 		    __builtin_mul_overflow(taps, size_of(tc_in(op, 1), tc_attr_nth(op,
 					   "kernel_spatial_dimensions", i)), &taps))
 			return false;
+	points = tc_in(op, 0)->type->count / v->in;
 	return taps > 1 && taps <= MOST_NARROW_TAPS && taps * v->out <= v->in &&
-	       tc_in(op, 0)->type->count / v->in <=
-	       MOST_NARROW_BYTES / (taps * v->out * (int64_t)elem_bytes(v->elem));
+	       points / MOST_SPARE <= tc_out(op, 0)->type->count / v->out &&
+	       points <= MOST_NARROW_BYTES / (taps * v->out * (int64_t)elem_bytes(v->elem));
 }
 
 /* [taps * features out, features in], the last spatial dim fastest of the taps. */
@@ -349,9 +354,17 @@ static unsigned dim_of(const struct narrow *v, int64_t d)
 	return (unsigned)d - (d > v->feature) + !v->is_last;
 }
 
-static struct tc_value *pad_points(const struct narrow *v, struct tc_value *x)
+/* Padding is of zeros, whose products with a tap are its own: NaNs, if that is infinite. */
+static struct tc_value *pad_points(const struct narrow *v, struct tc_value *x,
+				   struct tc_value *taps)
 {
+	struct tc_ctx *c = v->b.c;
+	const struct tc_type *scalar = tc_tensor(c, v->elem, 0, NULL);
 	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, none[TC_MAX_RANK] = { 0 };
+	int64_t dim[TC_MAX_RANK], feature = v->is_last ? x->type->rank - 1 : 0;
+	struct tc_value *in[TC_MAX_RANK + 2], *zero = tc_build_number(&v->b, scalar, 0);
+	unsigned rank = x->type->rank;
+	bool any = false;
 
 	for (unsigned i = 0; i < v->n; i++) {
 		unsigned d = dim_of(v, tc_attr_nth(v->op, "input_spatial_dimensions", i));
@@ -359,8 +372,24 @@ static struct tc_value *pad_points(const struct narrow *v, struct tc_value *x)
 		low[d] = tc_attr_nth(v->op, "padding", 2 * i);
 		high[d] = tc_attr_nth(v->op, "padding", 2 * i + 1);
 	}
-	return tc_build_pad(&v->b, x, tc_build_number(&v->b, tc_tensor(v->b.c, v->elem, 0, NULL),
-						      0), low, high, none);
+	for (unsigned d = 0; d < rank; d++) {
+		int64_t less[2] = { low[d] < 0 ? low[d] : 0, high[d] < 0 ? high[d] : 0 };
+
+		any |= low[d] > 0 || high[d] > 0;
+		dim[d] = x->type->dim[d] + low[d] + high[d];
+		in[2 + d] = tc_build_number(&v->b, tc_tensor(c, ELEM_S32, 0, NULL),
+					    (double)(low[d] - less[0]));
+		low[d] = less[0];
+		high[d] = less[1];
+	}
+	x = tc_build_pad(&v->b, x, zero, low, high, none);
+	if (!any)
+		return x;
+	taps = tc_build2(&v->b, TC_MULTIPLY, taps, tc_build_number(&v->b, taps->type, 0));
+	in[0] = tc_build_broadcast(&v->b, tc_build_sum(&v->b, taps, 1 << 1),
+				   tc_tensor(c, v->elem, rank, dim), &feature);
+	in[1] = x;
+	return tc_build(&v->b, TC_DYNAMIC_UPDATE_SLICE, in[0]->type, rank + 2, in);
 }
 
 /* Of all taps' products, those of tap t where it meets each point of the result. */
@@ -418,13 +447,13 @@ static bool multiply_by_taps(struct tc_ctx *c, struct tc_op *op)
 	v.in = in->type->dim[v.feature];
 	v.out = size_of(tc_out(op, 0), tc_attr_int(op, "output_feature_dimension", 0));
 	v.is_last = v.feature == rank - 1;
-	if (!is_narrow(&v))
+	if (!is_narrow(&v) || !tc_may_take_more(c))
 		return false;
 	taps = taps_by_features(&v);
 	in = tc_build_convert(&v.b, in, v.elem);
 	all = v.is_last ? tc_build_dot(&v.b, in, taps, 0, v.feature, 1) :
 	      tc_build_dot(&v.b, taps, in, 0, 1, v.feature);
-	all = pad_points(&v, all);
+	all = pad_points(&v, all, taps);
 	sum = meet(&v, all, 0);
 	for (int64_t k = 1; k * v.out < taps->type->dim[0]; k++)
 		sum = tc_build2(&v.b, TC_ADD, sum, meet(&v, all, k));

@@ -17,6 +17,8 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
 /* One in which every feature is a group of its own, or alone; leaves others alone. depthwise.c */
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
 bool tc_is_depthwise(const struct tc_op *op);
+/* Whether ops may take more memory than one that they are sooner than; notes it. depthwise.c */
+bool tc_may_take_more(struct tc_ctx *c);
 /* One of one element each, of numbers in a type that does not compute, or that finds where
  * something is; leaves others alone, and such as it is less work in. reduce.c */
 void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op);

@@ -206,12 +206,24 @@ bool tc_is_depthwise(const struct tc_op *op)
 	return groups > 1 && groups == in->dim[number(op, "input_feature_dimension")];
 }
 
-/* One feature in and one out. */
+bool tc_may_take_more(struct tc_ctx *c)
+{
+	if (!c->ahead)
+		return true;
+	c->ahead->is_any |= !c->ahead->is_off;
+	return !c->ahead->is_off;
+}
+
+/* One feature in and one out, and more than a few points of the result, if there are many taps:
+ * else they are more steps than elements. */
 static bool is_single(const struct tc_op *op)
 {
+	int64_t taps = tc_in(op, 1)->type->count;
+
 	return number(op, "feature_group_count") == 1 &&
 	       tc_in(op, 0)->type->dim[number(op, "input_feature_dimension")] == 1 &&
-	       tc_in(op, 1)->type->dim[number(op, "kernel_output_feature_dimension")] == 1;
+	       tc_in(op, 1)->type->dim[number(op, "kernel_output_feature_dimension")] == 1 &&
+	       (taps <= MOST_TAPS || tc_out(op, 0)->type->count >= taps);
 }
 
 /* Of how many positions (kernel's or result's) there are, if not more than `most`; else 0. */
@@ -242,7 +254,8 @@ void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op)
 			       .kernel_dim = list(op, "kernel_spatial_dimensions"),
 			       .out_dim = list(op, "output_spatial_dimensions") };
 	bool by_batch = number(op, "batch_group_count") > 1, has_no_holes = true, is_forward = true;
-	int64_t most = is_single(op) ? MOST_TAPS_OF_ONE : tc_is_depthwise(op) ? MOST_TAPS : 0;
+	int64_t most = is_single(op) && tc_may_take_more(c) ? MOST_TAPS_OF_ONE :
+		       tc_is_depthwise(op) ? MOST_TAPS : 0;
 
 	product(list(op, "lhs_dilation"), v.n, &has_no_holes);
 	for (unsigned i = 0; i < v.n; i++)

@@ -192,11 +192,101 @@ static void features_by_themselves_need_no_convolution(void **state)
 	assert_true(gone > 5);
 }
 
+/* A program of n convolutions alike, each of what the one before it gives. */
+static int compile_chain(const struct shape *s, unsigned n, uint64_t limit, struct err *err)
+{
+	size_t room = 2048 + n * 1024;
+	char *text = malloc(room), one[2048], *head, *op, *end;
+	const struct tc_options o = { .level = 1, .memory_limit = limit };
+	struct tc_result r = { 0 };
+	int code, at;
+
+	write_program(s, one, sizeof(one));
+	head = strstr(one, "%5 = ");
+	op = strstr(head, " {");
+	end = strchr(op, '\n');
+	at = snprintf(text, room, "%.*s", (int)(head - one), one);
+	for (unsigned i = 0; i < n; i++)
+		at += snprintf(text + at, room - (size_t)at,
+			       "%%%u = convolution(%%%u, %%3)%.*s\n",
+			       i + 10, i ? i + 9 : 2, (int)(end - op), op);
+	snprintf(text + at, room - (size_t)at, "return(%%%u)\n}\n}\n", n + 9);
+	code = tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, &o, &r, err);
+	tc_result_free(&r);
+	free(text);
+	return code;
+}
+
+#define ONE_APART .holes = { 1, 1 }, .stride = { 1, 1 }, .feature_groups = 1, .batch_groups = 1
+
+/* Of one feature that is padded, by taps along one dim and two; and of few features of many. */
+static void what_is_sooner_done_takes_no_more_memory_than_there_is(void **state)
+{
+	static const struct shape shapes[] = {
+		{ { 1, 5000 }, { 1, 31 }, .low = { 0, 15 }, .high = { 0, 15 }, ONE_APART,
+		  .output = { 1, 5000 }, .apart = { 1, 1 }, .batch = 1, .features = 1, .out = 1 },
+		{ { 100, 100 }, { 7, 7 }, .low = { 3, 3 }, .high = { 3, 3 }, ONE_APART,
+		  .output = { 100, 100 }, .apart = { 1, 1 }, .batch = 1, .features = 1, .out = 1 },
+		{ { 30, 30 }, { 3, 3 }, .low = { 1, 1 }, .high = { 1, 1 }, ONE_APART,
+		  .output = { 30, 30 }, .apart = { 1, 1 }, .batch = 1, .features = 40, .out = 4 },
+	};
+	struct err err;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		const struct shape *s = &shapes[i];
+		uint64_t need = 4u * (uint64_t)(s->input[0] * s->input[1] * s->features +
+						s->kernel[0] * s->kernel[1] * s->features * s->out +
+						s->output[0] * s->output[1] * s->out);
+
+		if (compile_chain(s, 1, need + 512, &err))
+			fail_msg("%u: %s", i, err.msg);
+		assert_int_not_equal(compile_chain(s, 1, need - 1, &err), 0);
+	}
+}
+
+/* Nor does it take more of the compiler's own than a compile may. */
+static void programs_of_many_taps_compile(void **state)
+{
+	static const struct shape s = {
+		{ 64, 64 }, { 31, 31 }, .low = { 15, 15 }, .high = { 15, 15 }, ONE_APART,
+		.output = { 64, 64 }, .apart = { 1, 1 }, .batch = 1, .features = 1, .out = 1
+	};
+	struct err err;
+
+	(void)state;
+	if (compile_chain(&s, 100, 0, &err))
+		fail_msg("%s", err.msg);
+}
+
+/* By taps far apart, all but few of whose products with all points nobody would look at; and by
+ * more taps than there are points. */
+static void few_points_are_convolved_as_they_are(void **state)
+{
+	static const struct shape shapes[] = {
+		{ { 64, 64 }, { 3, 3 }, ONE_APART, .output = { 8, 8 }, .apart = { 28, 28 },
+		  .batch = 1, .features = 64, .out = 1 },
+		{ { 30, 30 }, { 28, 28 }, ONE_APART, .output = { 3, 3 }, .apart = { 1, 1 },
+		  .batch = 1, .features = 1, .out = 1 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		char *final = compile(&shapes[i]);
+
+		assert_non_null(strstr(final, "convolution("));
+		free(final);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(convolutions_with_holes_become_ones_without),
 		cmocka_unit_test(features_by_themselves_need_no_convolution),
+		cmocka_unit_test(what_is_sooner_done_takes_no_more_memory_than_there_is),
+		cmocka_unit_test(programs_of_many_taps_compile),
+		cmocka_unit_test(few_points_are_convolved_as_they_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
