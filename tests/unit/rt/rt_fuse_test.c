@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must not join one instruction: values that something inside of it reads from
  * memory, and those that it needs in two ways. */
+#include "hal/hw/image.h"
+#include "hal/hw/isa.h"
 #include "tests/unit/against_eval.h"
 
 #define DOT "{lhs_batching_dimensions = [], rhs_batching_dimensions = [], " \
@@ -321,6 +323,40 @@ static void what_is_padded_has_its_frame(void **state)
 		"%4 = concatenate(%3, %2) {dimension = 0} : tensor<129x130xf32>\nreturn(%4)"));
 }
 
+/* The instructions that a text becomes. */
+static unsigned count_instructions(const char *text)
+{
+	struct tc_result r;
+	struct image *im;
+	struct err err;
+	unsigned n = 0;
+
+	if (tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, NULL, &r, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(image_parse(r.image, r.image_bytes, &im, NULL), 0);
+	for (size_t at = 0; at < im->text_bytes; n++)
+		at += ((const struct isa_insn *)(const void *)((const char *)im->text + at))->bytes;
+	image_free(im);
+	tc_result_free(&r);
+	return n;
+}
+
+#define BESIDE(n, low, high, whole) "module() {} () {\nfunc() {sym_name = \"main\"} " \
+	"(%1: tensor<8192x" n "xf32>) {\n" ZERO \
+	"%2 = pad(%1, %90) {edge_padding_low = [0, " low "], " \
+	"edge_padding_high = [0, " high "], interior_padding = [0, 0]} : tensor<8192x" whole \
+	"xf32>\nreturn(%2)\n}\n}\n"
+
+/* A run of few bytes for each row would take longer than to fill all: the frame has two ends. */
+static void a_frame_of_short_rows_is_filled_with_all(void **state)
+{
+	(void)state;
+	assert_int_equal(count_instructions(BESIDE("100", "1", "1", "102")),
+			 count_instructions(BESIDE("100", "0", "2", "102")) + 1);
+	assert_int_equal(count_instructions(BESIDE("2", "1", "1", "4")),
+			 count_instructions(BESIDE("2", "0", "2", "4")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +374,7 @@ int main(void)
 		cmocka_unit_test(joined_results_of_too_much),
 		cmocka_unit_test(a_reduction_to_a_scalar_chooses),
 		cmocka_unit_test(what_is_padded_has_its_frame),
+		cmocka_unit_test(a_frame_of_short_rows_is_filled_with_all),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
