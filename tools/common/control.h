@@ -19,7 +19,8 @@
 #define CONTROL_VERSION 1u
 #define CONTROL_CLIENTS 64u
 #define CONTROL_ASK_NS 2000000000ll
-/* A request that is under way may wait for its client's memory. */
+/* An error that stops nothing waits for the command that is under way, and that maybe for its
+ * client's memory. */
 #define CONTROL_ANSWER_NS 90000000000ll
 
 enum control_step {

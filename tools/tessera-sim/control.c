@@ -16,16 +16,11 @@
 #include <unistd.h>
 
 #include "hal/base/clock.h"
+#include "hal/hw/desc.h"
 #include "tools/common/control.h"
 #include "tools/tessera-sim/server.h"
 
 #define REST_MS 500	/* when askers can't be accepted */
-
-/* The functions that are meant, each under its lock. */
-struct meant {
-	struct device *devices[CONTROL_DEVICES];
-	unsigned n, n_clients;
-};
 
 static void fail(struct control_answer *a, enum control_outcome outcome, const char *text)
 {
@@ -33,60 +28,96 @@ static void fail(struct control_answer *a, enum control_outcome outcome, const c
 	snprintf(a->text, sizeof(a->text), "%.*s", (int)sizeof(a->text) - 1, text);
 }
 
-/* Locks in the order of the devices, of which nobody else has two. */
-static void take(struct control *c, const struct control_ask *q, struct meant *m,
-		 struct control_answer *a)
+/* Whether it is one of those that are asked about; who has it goes into the answer, if there is
+ * one. Waits for nothing that a client does. */
+static bool is_meant(struct device *d, const struct control_ask *q, struct control_answer *a)
 {
-	m->n = m->n_clients = 0;
-	for (unsigned i = 0; i < c->n; i++) {
-		struct device *d = c->devices[i];
+	bool is = d->index == q->device;
 
-		if (d->index != q->device)
-			continue;
-		pthread_mutex_lock(&d->lock);
-		if (q->client && (!d->has_client || d->pid != q->client)) {
-			pthread_mutex_unlock(&d->lock);
-			continue;
-		}
-		m->devices[m->n++] = d;
-		if (d->has_client)
-			a->clients[m->n_clients++] = (struct control_client){ d->pid, d->uid };
-	}
-	a->n_clients = m->n_clients;
+	pthread_mutex_lock(&d->who_lock);
+	if (q->client && (!d->has_client || d->pid != q->client))
+		is = false;
+	if (is && a && d->has_client)
+		a->clients[a->n_clients++] = (struct control_client){ d->pid, d->uid };
+	pthread_mutex_unlock(&d->who_lock);
+	return is;
 }
 
-static void let_go(struct meant *m)
+static bool look(struct control *c, const struct control_ask *q, struct control_answer *a)
 {
-	while (m->n)
-		pthread_mutex_unlock(&m->devices[--m->n]->lock);
+	unsigned n = 0;
+
+	a->n_clients = 0;
+	for (unsigned i = 0; i < c->n; i++)
+		n += is_meant(c->devices[i], q, a);
+	return n;
 }
 
-static void act(const struct control_ask *q, const struct ucred *asker, struct meant *m,
-		struct control_answer *a)
+/* The client's command may wait for memory that the client is asked for, and keeps back. What is
+ * stopped needs it no more (link_hush). */
+static void take(struct device *d, const struct control_ask *q)
+{
+	bool stops = q->step == CONTROL_RESET || q->what == HW_INJECT_FATAL;
+
+	atomic_fetch_add(&d->n_stopping, stops);
+	pthread_mutex_lock(&d->lock);
+	atomic_fetch_sub(&d->n_stopping, stops);
+}
+
+static bool is_refused(const struct control_ask *q, unsigned n_clients,
+		       struct control_answer *a)
+{
+	if (!n_clients || q->is_forced)
+		return false;
+	fail(a, CONTROL_IN_USE, "somebody has it");
+	return true;
+}
+
+/* Under the device's lock. */
+static int act_on(struct device *d, const struct control_ask *q, struct control_answer *a)
 {
 	struct err err;
 
-	if (m->n_clients && !q->is_forced) {
-		fail(a, CONTROL_IN_USE, "somebody has it");
-		return;
+	if (is_refused(q, d->has_client, a))
+		return -1;
+	if (q->step == CONTROL_RESET) {
+		device_reset_by_force(d);
+	} else if (device_inject(d, q->what, q->value, &err)) {
+		fail(a, CONTROL_FAILED, err.msg);
+		return -1;
 	}
+	return 0;
+}
+
+/* One function after the other: none waits for another one's client. */
+static void act(struct control *c, const struct control_ask *q, const struct ucred *asker,
+		struct control_answer *a)
+{
+	int code = 0;
+
+	if (is_refused(q, a->n_clients, a))
+		return;
 	say("%u: %s by an operator (pid %d, uid %u)", q->device, q->step == CONTROL_RESET ?
 	    "reset" : "an error is injected", (int)asker->pid, (unsigned)asker->uid);
-	for (unsigned i = 0; i < m->n; i++) {
-		if (q->step == CONTROL_RESET) {
-			device_reset_by_force(m->devices[i]);
-		} else if (device_inject(m->devices[i], q->what, q->value, &err)) {
-			fail(a, CONTROL_FAILED, err.msg);
-			return;
-		}
+	for (unsigned i = 0; !code && i < c->n; i++) {
+		struct device *d = c->devices[i];
+
+		if (!is_meant(d, q, NULL))
+			continue;
+		take(d, q);
+		/* It may be another's by now. */
+		if (is_meant(d, q, NULL))
+			code = act_on(d, q, a);
+		pthread_mutex_unlock(&d->lock);
 	}
+	if (code && a->outcome == CONTROL_IN_USE)
+		look(c, q, a);
 }
 
 static void answer(struct control *c, const struct control_ask *q, const struct ucred *asker,
 		   struct control_answer *a)
 {
 	unsigned last = c->devices[c->n - 1]->index;
-	struct meant m;
 
 	*a = (struct control_answer){ .magic = CONTROL_MAGIC, .version = CONTROL_VERSION,
 				      .outcome = CONTROL_DONE };
@@ -102,12 +133,10 @@ static void answer(struct control *c, const struct control_ask *q, const struct 
 		fail(a, CONTROL_NO_DEVICE, "");
 		snprintf(a->text, sizeof(a->text), "it serves the devices 0 to %u", last);
 	} else {
-		take(c, q, &m, a);
-		if (!m.n)
+		if (!look(c, q, a))
 			fail(a, CONTROL_NO_CLIENT, "the process has nothing of it");
 		else if (q->step != CONTROL_LOOK)
-			act(q, asker, &m, a);
-		let_go(&m);
+			act(c, q, asker, a);
 	}
 }
 

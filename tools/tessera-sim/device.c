@@ -13,6 +13,7 @@ int device_init(struct device *d, struct sim_device *sim, unsigned index, struct
 	sim_hbm(sim, &d->hbm_bytes);
 	sim_keep_apart(sim);
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_init(&d->who_lock, NULL);
 	pthread_mutex_init(&d->irqs.lock, NULL);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		d->irqs.fd[i] = d->irqs.relay[i] = -1;

@@ -205,7 +205,7 @@ static void give_up(struct link *l)
 /* Under lock: whether what is asked for `gone` is still wanted. */
 static bool is_wanted(const struct link *l, const atomic_bool *gone)
 {
-	return !l->n_hushed && !atomic_load(gone);
+	return !l->n_hushed && !atomic_load(&l->d->n_stopping) && !atomic_load(gone);
 }
 
 /* Under lock: until the question is answered. */

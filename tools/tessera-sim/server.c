@@ -343,7 +343,7 @@ static void tell_ready(void)
 		close(fd);
 }
 
-static void close_seat(struct seat *seat)
+static void end_seat(struct seat *seat)
 {
 	pthread_mutex_lock(&seat->lock);
 	seat->quit = true;
@@ -351,6 +351,10 @@ static void close_seat(struct seat *seat)
 		shutdown(seat->fd, SHUT_RDWR);
 	pthread_cond_signal(&seat->moved);
 	pthread_mutex_unlock(&seat->lock);
+}
+
+static void close_seat(struct seat *seat)
+{
 	if (seat->has_thread)
 		pthread_join(seat->thread, NULL);
 	if (seat->fd >= 0)
@@ -432,6 +436,9 @@ static void stop(struct server *s)
 {
 	const int fds[] = { s->lock_fd, s->signal_fd, s->guard_fd, s->wake_fd };
 
+	/* First: an operator may wait for a client that keeps an answer back. */
+	for (unsigned i = 0; i < s->n; i++)
+		end_seat(&s->seats[i]);
 	control_stop(&s->control);
 	for (unsigned i = 0; i < s->n; i++)
 		close_seat(&s->seats[i]);

@@ -133,7 +133,10 @@ struct device {
 	struct sim_device *sim;
 	unsigned index;
 	pthread_mutex_t lock;		/* one command at a time: the client's, or an operator's */
-	bool has_client;		/* and who that is; under lock */
+	atomic_uint n_stopping;		/* operators that wait for lock to stop it: nothing is
+					 * asked of its client */
+	pthread_mutex_t who_lock;	/* behind lock; the next three change under both */
+	bool has_client;		/* and who that is */
 	int pid;
 	unsigned uid;
 	uint64_t hbm_bytes;

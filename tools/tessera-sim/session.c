@@ -38,9 +38,11 @@ static int begin(struct device *d, struct link *l, const struct ucred *peer, str
 
 	pthread_mutex_lock(&d->lock);
 	code = device_begin(d, err);
+	pthread_mutex_lock(&d->who_lock);
 	d->has_client = !code;
 	d->pid = peer->pid;
 	d->uid = peer->uid;
+	pthread_mutex_unlock(&d->who_lock);
 	d->link = code ? NULL : l;
 	pthread_mutex_unlock(&d->lock);
 	return code;
@@ -49,7 +51,9 @@ static int begin(struct device *d, struct link *l, const struct ucred *peer, str
 static void end(struct device *d)
 {
 	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->who_lock);
 	d->has_client = false;
+	pthread_mutex_unlock(&d->who_lock);
 	device_end(d);
 	d->link = NULL;
 	pthread_mutex_unlock(&d->lock);

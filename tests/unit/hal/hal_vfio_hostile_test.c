@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "tools/common/control.h"
+
 /* The server must close by itself, soon. */
 static void is_cut_off(int fd)
 {
@@ -439,6 +441,69 @@ static void what_stops_a_device_takes_its_question_back(void **state)
 	}
 }
 
+/* ---- an operator, and a client that keeps an answer back while its command waits for that ---- */
+
+static int tell_operator(uint32_t step, uint32_t what)
+{
+	struct control_ask q = { CONTROL_MAGIC, CONTROL_VERSION, step, .is_forced = 1,
+				 .what = what, .value = 1 };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/" CONTROL_SOCKET, server.dir);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_true(send_raw(fd, &q, sizeof(q), NULL, 0));
+	return fd;
+}
+
+/* Far sooner than an answer that does not come is waited for: 60 s. */
+static void the_operator_is_answered(int fd)
+{
+	struct timeval limit = { .tv_sec = 20 };
+	struct control_answer a;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	assert_int_equal(recv(fd, &a, sizeof(a), MSG_WAITALL), sizeof(a));
+	assert_int_equal(a.outcome, CONTROL_DONE);
+	assert_int_equal(a.n_clients, 1);
+	assert_int_equal(a.clients[0].pid, getpid());
+	close(fd);
+}
+
+static void an_operator_waits_for_no_client(void **state)
+{
+	static const struct { uint32_t step, what; } asks[] = {
+		{ CONTROL_RESET, 0 }, { CONTROL_INJECT, HW_INJECT_FATAL } };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = ask_me();
+
+		the_operator_is_answered(tell_operator(CONTROL_LOOK, 0));
+		the_operator_is_answered(tell_operator(asks[i].step, asks[i].what));
+		close(fd);
+		is_served();
+	}
+}
+
+/* An error that stops nothing waits for the client's command, but holds up no shutdown. */
+static void an_operator_that_waits_holds_up_no_shutdown(void **state)
+{
+	int64_t began;
+	int fd, operator;
+
+	(void)state;
+	serve_impatiently();
+	fd = ask_me();
+	operator = tell_operator(CONTROL_INJECT, HW_INJECT_BUS);
+	usleep(100000);		/* until it waits; if it does not yet, nothing holds it up */
+	began = clock_ns();
+	serve_as_before();
+	assert_true(clock_ns() - began < 20 * SECOND);
+	close(operator);
+	close(fd);
+}
+
 /* What comes before an answer is kept, but not without end. */
 static void a_client_that_talks_instead_of_answering_is_cut_off(void **state)
 {
@@ -625,6 +690,8 @@ int main(void)
 		cmocka_unit_test(a_storm_of_clients_is_turned_away),
 		cmocka_unit_test(a_client_that_talks_instead_of_answering_is_cut_off),
 		cmocka_unit_test(what_stops_a_device_takes_its_question_back),
+		cmocka_unit_test(an_operator_waits_for_no_client),
+		cmocka_unit_test(an_operator_that_waits_holds_up_no_shutdown),
 		cmocka_unit_test(memory_in_many_pieces_leaves_room_for_others),
 		cmocka_unit_test(many_files_are_taken_with_many_clients),
 		cmocka_unit_test(a_client_that_is_turned_away_and_talks_on_is_cut_off),
