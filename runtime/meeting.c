@@ -188,9 +188,6 @@ static int ask(struct rt_meeting *g, unsigned member, unsigned peer, uint64_t *v
 	if (is_here(g, peer))
 		return hal_peer_va(hal_of(g, member), p->mailbox, va, err);
 	far = &g->world->devices[p->id];
-	if (!far->lent.key)
-		return err_set(err, ERR_UNAVAILABLE, "%s had died when its process began anew",
-			       far->name);
 	code = hal_borrow(hal_of(g, member), &far->lent, far->name, va, err);
 	*va += p->offset;
 	return code;
@@ -243,6 +240,20 @@ static int find_dead(const struct rt_meeting *g, struct err *err)
 	return code;
 }
 
+/* Others' devices, when all are level: one that had died is lent to nobody until its process begins
+ * anew once more. Nothing else fails with that, so nobody has to begin anew for it. */
+static int find_unlent(const struct rt_meeting *g, struct err *err)
+{
+	for (unsigned m = 0; m < g->n; m++) {
+		const struct rt_far *far = &g->world->devices[g->at[m].id];
+
+		if (!is_here(g, m) && !far->lent.key)
+			return err_set(err, ERR_UNAVAILABLE, "%s had died when its process began "
+				       "anew", far->name);
+	}
+	return 0;
+}
+
 /* With other processes: what was lent holds until the first failure, and so do addresses. */
 static int begin_across(struct rt_meeting *g, uint64_t number, struct err *err)
 {
@@ -254,6 +265,9 @@ static int begin_across(struct rt_meeting *g, uint64_t number, struct err *err)
 		code = err_set(err, ERR_ABORTED, "%s was launched in vain before, by a part of its "
 			       "processes", image_string(g->image, g->image->info.name));
 	if (code || g->is_asked)
+		return code;
+	code = find_unlent(g, err);
+	if (code)
 		return code;
 	code = ask_all(g, err);
 	g->is_asked = !code;
@@ -434,6 +448,9 @@ int rt_across_pair(struct rt_meeting *g, struct err *err)
 	int code = 0;
 
 	pthread_mutex_lock(&g->pair_lock);
+	/* Whose chip has died cannot make the program, and never tells. */
+	if (!g->is_paired)
+		code = rt_anew_wait(g, err);
 	for (unsigned p = 0; !g->is_paired && !code && p < w->n_processes; p++)
 		if (p != w->process && g->party >> p & 1)
 			code = hear(g, p, err);
@@ -712,6 +729,8 @@ static int look(struct rt_meeting *g, bool *wait, struct err *err)
 			g->is_asked = false;
 		}
 	}
+	if (!code && !*wait)
+		code = find_unlent(g, err);
 	pthread_mutex_unlock(&o->lock);
 	pthread_mutex_unlock(&w->client->gang_lock);
 	for (unsigned p = 0; !code && *wait && p < w->n_processes; p++)

@@ -88,6 +88,9 @@ def train():
 def struck():
     """Trains until it fails, when chip WHO was struck; then with what is left."""
     import time
+    y = spread(mesh_of_all(N * CHIPS, 1), np.ones(12 * N * CHIPS, np.float32), P("data"))
+    of_all = jax.jit(lambda v: (v * v).sum())
+    float(of_all(y))
     steps = training([])
     for _ in range(3):
         float(next(steps))
@@ -106,6 +109,23 @@ def struck():
         say(error=_error_of(lambda: sum_over(left)), seconds=time.monotonic() - began)
     else:
         sum_over(left)
+        say(error=_error_of(lambda: float(of_all(y))))
+        sum_over(left)
+        refuse_new(y, int(sys.argv[8]) // CHIPS)
+
+
+def refuse_new(y, owner):
+    """A program that the owner of the chip that died cannot even make, and never launches."""
+    import time
+    told = os.path.join(DIR, f"told-{PORT}")
+    began = time.monotonic()
+    if RANK != owner:
+        say(error=_error_of(lambda: float(jax.jit(lambda v: (v + v).sum())(y))),
+            seconds=time.monotonic() - began)
+        with open(told, "w", encoding="utf-8"):
+            pass
+    while not os.path.exists(told):
+        time.sleep(0.01)
 
 
 def tools():

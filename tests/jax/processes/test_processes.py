@@ -138,11 +138,17 @@ def test_a_chip_that_is_struck_fails_the_training_of_both(server, calm, what, wh
             p.kill()
     assert codes == [0, 0]
     devices = 3
-    for failed, left in facts:
+    for rank, [failed, left, refused, again, *new] in enumerate(facts):
         assert f"{chip}.sock" in failed["error"] and why in failed["error"], facts
         assert failed["at"] - began < HEARD_S
         total = 12 * devices * (12 * devices - 1) // 2
-        assert left["sums"] == [total, 2 * total, 3 * total], left
+        assert left["sums"] == again["sums"] == [total, 2 * total, 3 * total], left
+        # Who asks for the chip all the same is refused, and nothing else is.
+        assert f"{chip}.sock" in refused["error"] and again["refused"] == 0, facts
+        assert len(new) == (rank != chip // 2), facts
+        for n in new:
+            assert f"{chip}.sock of process {chip // 2} had died" in n["error"], facts
+            assert n["seconds"] < 10    # 0.1, but for load, where the limit is 300
     assert finish(start(server, "train", 2, 2)) == [[calm]] * 2
 
 
