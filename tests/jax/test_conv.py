@@ -198,6 +198,19 @@ def test_padding_meets_taps_that_are_not_finite(order, number, device):
     np.testing.assert_array_equal(got, want)
 
 
+# As much is cut off the input as there is, or more, and padded at the other end.
+@pytest.mark.parametrize("features", [(64, 2), (1, 1), (1, 3)])
+@pytest.mark.parametrize("pad", [(-3, 9), (-5, 9), (12, -4)])
+def test_padding_alone_is_met_by_every_tap(features, pad, device):
+    x, w = whole(2, features[0], 3, 3), whole(features[1], features[0], 3, 1)
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), [pad, (0, 1)])
+
+    got, want = (np.asarray(jax.jit(f)(*jax.device_put((x, w), d))) for d in (device, CPU))
+    np.testing.assert_array_equal(got, want)
+
+
 # 400 taps of which each array is as large as the picture would be 400 of them.
 def test_taps_are_added_up_in_little_memory(device):
     x, w = jax.device_put((whole(1, 1, 512, 512), whole(1, 1, 20, 20)), device)

@@ -321,12 +321,18 @@ static bool is_narrow(const struct narrow *v)
 	    tc_attr_int(op, "batch_group_count", 1) != 1 || !tc_out(op, 0)->type->count ||
 	    !v->in)
 		return false;
-	for (unsigned i = 0; i < v->n; i++)
+	for (unsigned i = 0; i < v->n; i++) {
+		int64_t low = tc_attr_nth(op, "padding", 2 * i);
+		int64_t high = tc_attr_nth(op, "padding", 2 * i + 1);
+		int64_t cut = (low < 0 ? low : 0) + (high < 0 ? high : 0);
+
 		if (tc_attr_nth(op, "lhs_dilation", i) != 1 ||
 		    tc_attr_nth(op, "window_strides", i) != 1 ||
+		    size_of(tc_in(op, 0), tc_attr_nth(op, "input_spatial_dimensions", i)) <= -cut ||
 		    __builtin_mul_overflow(taps, size_of(tc_in(op, 1), tc_attr_nth(op,
 					   "kernel_spatial_dimensions", i)), &taps))
 			return false;
+	}
 	points = tc_in(op, 0)->type->count / v->in;
 	return taps > 1 && taps <= MOST_NARROW_TAPS && taps * v->out <= v->in &&
 	       points / MOST_SPARE <= tc_out(op, 0)->type->count / v->out &&
