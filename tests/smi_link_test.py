@@ -95,8 +95,8 @@ class Client:
             raise AssertionError("it was not refused")
 
 
-def be_client(library, devices):
-    client = Client(library, devices)
+def be_client(client):
+    """Does what its input says, line by line."""
     print("ready", flush=True)
     for line in sys.stdin:
         name, *args = line.split()
@@ -554,7 +554,7 @@ def load_tests(loader, _tests, _pattern):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--client":
-        sys.exit(be_client(*sys.argv[2:]))
+        sys.exit(be_client(Client(*sys.argv[2:])))
     smi_test.UPDATE = "--update" in sys.argv and not sys.argv.remove("--update")
     smi_test.SMI, LIBRARY, SIM = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     import tempfile

@@ -54,15 +54,6 @@ class Client(smi_link_test.Client):
         self.works(i)
 
 
-def be_client(library, devices):
-    client = Client(library, devices)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        name, *args = line.split()
-        getattr(client, name)(*map(int, args))
-        print("done", flush=True)
-
-
 class Served(Smi):
     @contextlib.contextmanager
     def serve(self, *options):
@@ -290,7 +281,7 @@ def load_tests(loader, _tests, _pattern):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--client":
-        sys.exit(be_client(*sys.argv[2:]))
+        sys.exit(smi_link_test.be_client(Client(*sys.argv[2:])))
     smi_test.SMI, LIBRARY, SIM = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     with tempfile.TemporaryDirectory() as smi_doctor_test.PRELOAD_DIR:
         unittest.main()

@@ -218,13 +218,15 @@ def test_taps_are_added_up_in_little_memory(device):
     assert made.compile().memory_analysis().temp_size_in_bytes < 6 * x.nbytes
 
 
-@pytest.mark.parametrize(("side", "most"), [(1000, 128 << 20), (1200, 1 << 20)])
-def test_products_of_all_taps_are_made_where_they_fit(side, most, device):
+@pytest.mark.parametrize(("side", "pad", "most"), [(1000, 0, 128 << 20), (1200, 0, 1 << 20),
+                                                  (900, 60, 256 << 20), (900, 200, 1 << 20)])
+def test_products_of_all_taps_are_made_where_they_fit(side, pad, most, device):
     x = jax.ShapeDtypeStruct((1, side, side, 64), np.float32)
     w = jax.ShapeDtypeStruct((3, 3, 64, 3), np.float32)
 
     def f(x, w):
-        return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=ORDERS["jax"])
+        return lax.conv_general_dilated(x, w, (1, 1), [(pad, pad)] * 2,
+                                        dimension_numbers=ORDERS["jax"])
 
     with jax.default_device(device):
         made = jax.jit(f).lower(x, w).compile()

@@ -32,7 +32,8 @@
 #define MOST_PHASES 8
 #define LEAST_WORK 64	/* products for an element of the result */
 #define MOST_NARROW 4		/* features that so many others give, */
-#define MOST_NARROW_TAPS 64	/* by so many taps, whose products fit in so much memory, */
+#define MOST_NARROW_TAPS 64	/* by so many taps, whose products fit in so much memory, twice
+				 * if they are padded, */
 #define MOST_NARROW_BYTES ((int64_t)128 << 20)
 #define MOST_SPARE 16		/* with at most so many points for each of the result */
 #define LEAST_SLIDING 20	/* taps; fewer for one feature are added up soon (depthwise.c) */
@@ -313,7 +314,7 @@ struct narrow {
 static bool is_narrow(const struct narrow *v)
 {
 	const struct tc_op *op = v->op;
-	int64_t taps = 1, points;
+	int64_t taps = 1, points, padded;
 	unsigned cls = elem_class(tc_out(op, 0)->type->elem);
 
 	if ((cls != ELEM_CLASS_FLOAT && cls != ELEM_CLASS_COMPLEX) || v->out > MOST_NARROW ||
@@ -321,14 +322,17 @@ static bool is_narrow(const struct narrow *v)
 	    tc_attr_int(op, "batch_group_count", 1) != 1 || !tc_out(op, 0)->type->count ||
 	    !v->in)
 		return false;
+	padded = size_of(tc_in(op, 0), tc_attr_int(op, "input_batch_dimension", 0));
 	for (unsigned i = 0; i < v->n; i++) {
 		int64_t low = tc_attr_nth(op, "padding", 2 * i);
 		int64_t high = tc_attr_nth(op, "padding", 2 * i + 1);
 		int64_t cut = (low < 0 ? low : 0) + (high < 0 ? high : 0);
+		int64_t size = size_of(tc_in(op, 0),
+				       tc_attr_nth(op, "input_spatial_dimensions", i));
 
 		if (tc_attr_nth(op, "lhs_dilation", i) != 1 ||
-		    tc_attr_nth(op, "window_strides", i) != 1 ||
-		    size_of(tc_in(op, 0), tc_attr_nth(op, "input_spatial_dimensions", i)) <= -cut ||
+		    tc_attr_nth(op, "window_strides", i) != 1 || size <= -cut ||
+		    __builtin_mul_overflow(padded, size + low + high, &padded) ||
 		    __builtin_mul_overflow(taps, size_of(tc_in(op, 1), tc_attr_nth(op,
 					   "kernel_spatial_dimensions", i)), &taps))
 			return false;
@@ -336,7 +340,7 @@ static bool is_narrow(const struct narrow *v)
 	points = tc_in(op, 0)->type->count / v->in;
 	return taps > 1 && taps <= MOST_NARROW_TAPS && taps * v->out <= v->in &&
 	       points / MOST_SPARE <= tc_out(op, 0)->type->count / v->out &&
-	       points <= MOST_NARROW_BYTES / (taps * v->out * (int64_t)elem_bytes(v->elem));
+	       padded <= MOST_NARROW_BYTES / (taps * v->out * (int64_t)elem_bytes(v->elem));
 }
 
 /* [taps * features out, features in], the last spatial dim fastest of the taps. */

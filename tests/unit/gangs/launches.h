@@ -9,29 +9,13 @@
  *	code = check(&l, round, &err);
  *	drop(&l);
  */
-#include <unistd.h>
-
 #include "tests/unit/rt/rt_gang.h"
 
 /* Of a group of tests. */
 static inline int start_devices(void **state)
 {
-	struct rt_client_options o = { .devices = "sim:devices=8,lanes=1,hbm=64M" };
-	struct err err;
-
 	(void)state;
-	alarm(600);	/* a deadlock ends the test, not the day */
-	if (!rt_client_create(&o, &client, &err))
-		return 0;
-	fprintf(stderr, "%s\n", err.msg);
-	return -1;
-}
-
-static inline int stop_devices(void **state)
-{
-	(void)state;
-	rt_client_unref(client);
-	return 0;
+	return start_client("sim:devices=8,lanes=1,hbm=64M", 600);
 }
 
 /* ---- launches ---- */

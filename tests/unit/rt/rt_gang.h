@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -29,6 +30,27 @@
 enum { N = 8, ELEMENTS = 96, BYTES = 4 * ELEMENTS };
 
 static struct rt_client *client;	/* of N linked devices */
+
+/* For a group of tests, which has to end within so many seconds. */
+static inline int start_client(const char *devices, unsigned seconds)
+{
+	struct rt_client_options o = { .devices = devices };
+	struct err err;
+
+	alarm(seconds);	/* a deadlock ends the test, not the day */
+	setenv("TESSERA_CACHE", "off", 1);
+	if (!rt_client_create(&o, &client, &err))
+		return 0;
+	fprintf(stderr, "%s\n", err.msg);
+	return -1;
+}
+
+static inline int stop_devices(void **state)
+{
+	(void)state;
+	rt_client_unref(client);
+	return 0;
+}
 
 /* ---- programs ---- */
 

@@ -71,23 +71,14 @@ static sem_t frees;	/* of hosts, ever */
 
 static int setup(void **state)
 {
-	struct rt_client_options o = { .devices = "sim:devices=8,lanes=1,hbm=64M" };
-	struct err err;
-
 	(void)state;
-	alarm(120);	/* a deadlock ends the test, not the day */
-	setenv("TESSERA_CACHE", "off", 1);
 	sem_init(&frees, 0, 0);
-	if (!rt_client_create(&o, &client, &err))
-		return 0;
-	fprintf(stderr, "%s\n", err.msg);
-	return -1;
+	return start_client("sim:devices=8,lanes=1,hbm=64M", 120);
 }
 
 static int teardown(void **state)
 {
-	(void)state;
-	rt_client_unref(client);
+	stop_devices(state);
 	sem_destroy(&frees);
 	return 0;
 }

@@ -21,24 +21,9 @@ static unsigned first_device;	/* moves on with each program */
 static inline int start_devices(void **state)
 {
 	const char *devices = getenv("TESSERA_DEVICES");
-	struct rt_client_options o = { .devices = devices ? devices :
-				       "sim:devices=8,lanes=1,hbm=256M" };
-	struct err err;
 
 	(void)state;
-	alarm(600);	/* a deadlock ends the test, not the day */
-	setenv("TESSERA_CACHE", "off", 1);
-	if (!rt_client_create(&o, &client, &err))
-		return 0;
-	fprintf(stderr, "%s\n", err.msg);
-	return -1;
-}
-
-static inline int stop_devices(void **state)
-{
-	(void)state;
-	rt_client_unref(client);
-	return 0;
+	return start_client(devices ? devices : "sim:devices=8,lanes=1,hbm=256M", 600);
 }
 
 /* Members on devices that follow each other by 1, 3, 5 or 7, beginning anywhere. */
