@@ -98,7 +98,7 @@ static void set_totals(struct vec_plan *p, uint64_t cost)
 	/* memory at some 10 bytes a ns; a tile costs its steps' set-up */
 	p->ns = (uint64_t)((double)p->points * ((double)cost / 1024 + (double)(in + out) / 10) +
 		(double)p->tiling.n_tiles * (30 + 10 * p->n_uop));
-	if (p->products)
+	if (p->products || p->stack)
 		p->ns = p->read_bytes / 32 + p->tiling.n_tiles * 40;
 }
 

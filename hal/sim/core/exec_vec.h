@@ -76,6 +76,7 @@ struct vec_out {
 	uint8_t acc_elem;	/* type of the partial result */
 	sim_uop_fn *fn;		/* of the value's type */
 	sim_fold_fn *fold;
+	sim_stack_fn *stack;	/* of rows that are folded; NULL: by halves */
 	sim_uop_fn *acc_fn;	/* of acc_elem */
 	sim_uop_fn *widen, *narrow; /* between them, NULL if the same */
 	size_t acc_room, wide_room, part_room, full_room; /* offsets in scratch */
@@ -123,8 +124,10 @@ struct vec_plan {
 	uint64_t ns;		/* of the whole on one lane */
 	uint64_t points, read_bytes, write_bytes;
 	bool reads_peers;
-	sim_product_fold_fn *products;	/* makes the sums without the body; NULL: nothing does */
-	uint8_t factor[2];		/* ... of these inputs */
+	/* what makes the sums without the body, along rows or of rows; NULL: nothing does */
+	sim_product_fold_fn *products;
+	sim_stack_fn *stack;
+	uint8_t factor[2];		/* ... of these inputs, or of the first alone */
 	struct reduce_plan *reduce;
 };
 
@@ -173,8 +176,8 @@ void vec_run_chain(const struct vec_job *job, const struct sim_tile *tile,
 		   const struct sim_box *full, char *room);
 
 /* exec_vec_combine.c */
-/* How outputs fold: sets p->uniform, p->products and what goes with them, and may make tiles
- * larger. Before vec_plan_combine(). */
+/* How outputs fold: sets p->uniform, p->products or p->stack and what goes with them, and may
+ * make tiles larger. Before vec_plan_combine(). */
 void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops);
 int vec_plan_combine(struct sim_load *load, struct vec_plan *p);
 void vec_run_combine(struct vec_job *job);

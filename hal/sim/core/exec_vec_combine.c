@@ -22,34 +22,73 @@
 #define SHARED_BYTES ((size_t)32 << 20)
 /* Additions to a narrow sum before it goes to the wide one. */
 #define NARROW_ADDS 64
-/* Points of a tile of sums of products. */
+/* Points of a tile that is summed where it lies. */
 #define PRODUCT_POINTS 16384
+/* At most so many of its rows are summed one on the other, a fourth of them each time. */
+#define STACK_ROWS 128
+/* Columns that rows have at least for that. */
+#define STACK_COLS 16
 
 /* ---- prepare ---- */
+
+/* Whether the only output is the sum of an input's elements, or of two inputs' products; which they
+ * are. */
+static bool is_plain_sum(struct vec_plan *p, const struct isa_uop *u)
+{
+	const struct vec_out *out = &p->out[0];
+
+	if (p->n_out != 1 || p->chain || out->combine != ISA_COMBINE_ADD || out->row_value)
+		return false;
+	p->factor[0] = p->factor[1] = out->value;
+	if (p->n_uop == 1 && out->value == p->n_in && u->op == UOP_MUL &&
+	    u->elem == out->ref.elem) {
+		p->factor[0] = u->a;
+		p->factor[1] = u->b;
+	}
+	return p->n_uop <= 1 && p->factor[0] < p->n_in && p->factor[1] < p->n_in;
+}
 
 /*
  * Sums along rows of two inputs' products, the elements of which lie side by side: one kernel
  * multiplies and adds, as it would take longer to store the products than to make them. It has
  * no use for small tiles.
  */
-static void find_products(const struct sim_load *load, struct vec_plan *p,
-			  const struct isa_uop *u)
+static void find_products(const struct sim_load *load, struct vec_plan *p)
 {
-	const struct vec_out *out = &p->out[0];
-	unsigned last = p->space.rank - 1, elem = out->ref.elem, bytes = elem_bytes(elem);
+	unsigned last = p->space.rank - 1, elem = p->out[0].ref.elem, bytes = elem_bytes(elem);
 
-	if (p->n_out != 1 || p->n_uop != 1 || out->combine != ISA_COMBINE_ADD ||
-	    u->op != UOP_MUL || u->elem != elem || u->a >= p->n_in || u->b >= p->n_in ||
-	    out->value != p->n_in || out->row_value)
-		return;
-	if (!p->cols_folded || p->rows_folded || p->tiling.col_dims != 1 ||
-	    p->in[u->a].stride[last] != bytes || p->in[u->b].stride[last] != bytes)
+	if (!p->n_uop || p->rows_folded || p->tiling.col_dims != 1 ||
+	    p->in[p->factor[0]].stride[last] != bytes || p->in[p->factor[1]].stride[last] != bytes)
 		return;
 	p->products = sim_uop_product_fold(load->cpu->path, elem);
-	p->factor[0] = u->a;
-	p->factor[1] = u->b;
 	if (p->products)
 		vec_more_rows(&p->space, &p->tiling, PRODUCT_POINTS);
+}
+
+/*
+ * Sums of rows, likewise: of rows where they lie, or of products of these by other rows or by a
+ * number for each row. If two dims are columns, there may be a number for each step of the first.
+ */
+static void find_stack(const struct sim_load *load, struct vec_plan *p)
+{
+	unsigned last = p->space.rank - 1, elem = p->out[0].ref.elem, bytes = elem_bytes(elem);
+	uint8_t first = p->factor[0];
+	int64_t step[2];
+
+	if (!p->rows_folded || p->tiling.col_dims > 2 || p->tiling.tile[last] < STACK_COLS)
+		return;
+	if (p->in[first].stride[last] != bytes) {
+		p->factor[0] = p->factor[1];
+		p->factor[1] = first;
+	}
+	for (unsigned k = 0; k < 2; k++)
+		step[k] = p->in[p->factor[k]].stride[last];
+	if (step[0] != bytes || (step[1] != bytes && step[1]))
+		return;
+	p->stack = sim_uop_stack(load->cpu->path, elem);
+	if (p->stack)
+		vec_more_rows(&p->space, &p->tiling, p->tiling.cols * STACK_ROWS < PRODUCT_POINTS ?
+			      p->tiling.cols * STACK_ROWS : PRODUCT_POINTS);
 }
 
 void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops)
@@ -77,7 +116,12 @@ void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struc
 	p->cols_folded = cols && (mask & cols) == cols;
 	p->rows_folded = first_col && (mask >> (first_col - 1) & 1);
 	p->uniform = !(mask & cols) || p->cols_folded;
-	find_products(load, p, uops);
+	if (p->uniform && is_plain_sum(p, uops)) {
+		if (p->cols_folded)
+			find_products(load, p);
+		else
+			find_stack(load, p);
+	}
 }
 
 static void plan_out(const struct sim_load *load, struct vec_plan *p, struct vec_out *out)
@@ -90,6 +134,7 @@ static void plan_out(const struct sim_load *load, struct vec_plan *p, struct vec
 
 	out->fn = sim_uop_kernel(path, &u);
 	out->fold = sim_uop_fold(path, u.op, u.elem);
+	out->stack = u.op == UOP_ADD ? sim_uop_stack(path, u.elem) : NULL;
 	out->acc_elem = out->ref.elem;
 	out->acc_fn = out->fn;
 	if (u.op == UOP_ADD && u.elem == ELEM_F32) {
@@ -187,12 +232,17 @@ static const char *full_value(const struct vec_plan *p, const struct vec_out *ou
 	return to;
 }
 
-/* Folds rows x cols values over the rows by halves, then into acc. */
+/* Folds rows x cols values over the rows, then into acc. */
 static void fold_rows(const struct vec_out *out, const char *v, size_t rows, size_t cols,
 		      char *acc, char *room)
 {
 	size_t pitch = cols * elem_bytes(out->ref.elem);
+	struct sim_stack values = { .a = v, .a_row = (int64_t)pitch, .rows = rows, .cols = cols };
 
+	if (out->stack && cols >= STACK_COLS && rows <= STACK_ROWS) {
+		out->stack(acc, &values);
+		return;
+	}
 	while (rows > 1) {
 		size_t half = rows / 2;
 
@@ -244,6 +294,39 @@ static void fold_products(const struct vec_job *job, const struct sim_tile *tile
 	}
 	p->products(part, at[0], row[0], at[1], row[1], tile->rows, tile->cols);
 	out->fn(acc, acc, part, NULL, tile->rows, 0, 0);
+}
+
+/* Likewise, of rows. */
+static void stack_rows(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct vec_out *out = &p->out[0];
+	const struct sim_ref *a = &p->in[p->factor[0]], *b = &p->in[p->factor[1]];
+	unsigned first = tile->rank - tile->col_dims, last = tile->rank - 1;
+	size_t steps = tile->col_dims == 2 ? (size_t)tile->col_dim[0] : 1;
+	char *acc = scratch + out->acc_room;
+	const uint8_t *at[2];
+	struct sim_stack rows = {
+		.a_row = a->stride[first - 1], .b_row = b->stride[first - 1],
+		.one_b = !b->stride[last], .rows = tile->rows, .cols = tile->cols / steps,
+	};
+
+	at[0] = sim_tile_at(a, job->in[p->factor[0]], tile);
+	at[1] = sim_tile_at(b, job->in[p->factor[1]], tile);
+	for (size_t i = 0; i < steps; i++) {
+		rows.a = at[0] + (int64_t)i * a->stride[first];
+		rows.b = a == b && !p->n_uop ? NULL : at[1] + (int64_t)i * b->stride[first];
+		p->stack(acc, &rows);
+		acc += rows.cols * elem_bytes(out->ref.elem);
+	}
+}
+
+static void sum_in_place(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
+{
+	if (job->plan->products)
+		fold_products(job, tile, scratch);
+	else
+		stack_rows(job, tile, scratch);
 }
 
 /* A single tile has no use for a second level. */
@@ -380,8 +463,8 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch,
 		if (sim_stopped(job->run))
 			return;
 		vec_tile_at(&p->space, &p->tiling, at, &tile);
-		if (p->products)
-			fold_products(job, &tile, scratch);
+		if (p->products || p->stack)
+			sum_in_place(job, &tile, scratch);
 		else
 			fold_body(job, &tile, last, scratch);
 		if (++adds % NARROW_ADDS == 0)
@@ -434,14 +517,14 @@ static void run_lone(const struct vec_job *job)
 	char *scratch = sim_scratch(job->run, 0);
 	size_t n = kept_points(p, p->lone);
 
-	if (!p->products)
+	if (!p->products && !p->stack)
 		vec_run_lone(job);
 	for (unsigned j = 0; j < p->n_out; j++) {
 		if (p->out[j].combine == ISA_STORE)
 			continue;
 		start(p, &p->out[j], scratch, n);
-		if (p->products)
-			fold_products(job, p->lone, scratch);
+		if (p->products || p->stack)
+			sum_in_place(job, p->lone, scratch);
 		else
 			fold_tile(p, &p->out[j], p->lone, scratch);
 		store_result(job, j, p->lone, scratch, NULL);

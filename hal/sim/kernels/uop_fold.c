@@ -373,6 +373,125 @@ sim_product_fold_fn *const PATH(sim_uop_product_fold)[UOP_TYPES] = {
 	[ELEM_F32] = float_sums, [ELEM_F64] = double_sums,
 };
 
+/*
+ * Sums of columns, whole registers of them at a time: STACK rows are summed apart, so that no
+ * addition waits for the one before. N: registers side by side; EACH(T, i, k): of row i, the k-th.
+ */
+#define STACK 4
+#define UNROLL _Pragma("GCC unroll 4")
+#define STACK_BLOCKS(name, T, N, EACH) \
+static void name(T *acc, const char *a, int64_t a_row, const char *b, int64_t b_row, size_t rows) \
+{ \
+	T##_block sum[STACK][N], *to = (void *)acc; \
+	UNROLL for (size_t k = 0; k < N; k++) \
+		sum[0][k] = EACH(T, 0, k); \
+	if (rows < STACK) { \
+		rows--; \
+		a += a_row; \
+		b += b_row; \
+	} else { \
+		UNROLL for (int64_t i = 1; i < STACK; i++) { \
+			UNROLL for (size_t k = 0; k < N; k++) \
+				sum[i][k] = EACH(T, i, k); \
+		} \
+		while (a += STACK * a_row, b += STACK * b_row, (rows -= STACK) >= STACK) { \
+			UNROLL for (int64_t i = 0; i < STACK; i++) { \
+				UNROLL for (size_t k = 0; k < N; k++) \
+					sum[i][k] = sum[i][k] + EACH(T, i, k); \
+			} \
+		} \
+		UNROLL for (size_t k = 0; k < N; k++) \
+			sum[0][k] = (sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k]); \
+	} \
+	for (; rows; rows--, a += a_row, b += b_row) { \
+		UNROLL for (size_t k = 0; k < N; k++) \
+			sum[0][k] = sum[0][k] + EACH(T, 0, k); \
+	} \
+	UNROLL for (size_t k = 0; k < N; k++) \
+		to[k] = to[k] + sum[0][k]; \
+}
+#define STACK_ROW(T, p, i) ((const T##_block *)(p + (i) * p##_row))
+#define STACK_ALONE(T, i, k) STACK_ROW(T, a, i)[k]
+#define STACK_PRODUCT(T, i, k) (STACK_ROW(T, a, i)[k] * STACK_ROW(T, b, i)[k])
+#define STACK_ONE(T, i, k) (STACK_ROW(T, a, i)[k] * *(const T *)(b + (i) * b_row))
+
+/* b_col: bytes from a column of b to the next, 0 where it has one. */
+#define STACK_COLUMNS(name, T, EACH) \
+STACK_BLOCKS(name##_one, T, 1, EACH) \
+STACK_BLOCKS(name##_four, T, 4, EACH) \
+static void name(T *acc, const struct sim_stack *s, int64_t b_col) \
+{ \
+	enum { W = BLOCK_BYTES / sizeof(T) }; \
+	const char *a = s->a, *b = s->b ? s->b : s->a; \
+	size_t c = 0, from = s->cols - W; \
+	T last[W]; \
+	for (; s->cols - c >= 4 * W; c += 4 * W) \
+		name##_four(acc + c, a + c * sizeof(T), s->a_row, b + (int64_t)c * b_col, \
+			    s->b_row, s->rows); \
+	for (; s->cols - c >= W; c += W) \
+		name##_one(acc + c, a + c * sizeof(T), s->a_row, b + (int64_t)c * b_col, \
+			   s->b_row, s->rows); \
+	if (c == s->cols) \
+		return; \
+	/* the last W columns, of which some are summed for the second time */ \
+	memcpy(last, acc + from, sizeof(last)); \
+	name##_one(last, a + from * sizeof(T), s->a_row, b + (int64_t)from * b_col, s->b_row, \
+		   s->rows); \
+	memcpy(acc + c, last + (c - from), (s->cols - c) * sizeof(T)); \
+}
+
+/* Fewer columns than a register has: one by one, and each as there. */
+#define STACK_FOLD(T) \
+STACK_COLUMNS(T##_stack_alone, T, STACK_ALONE) \
+STACK_COLUMNS(T##_stack_product, T, STACK_PRODUCT) \
+STACK_COLUMNS(T##_stack_one, T, STACK_ONE) \
+static T T##_stack_at(const struct sim_stack *s, size_t row, size_t col) \
+{ \
+	const T *a = (const void *)((const char *)s->a + (int64_t)row * s->a_row), *b = s->b; \
+	if (!b) \
+		return a[col]; \
+	b = (const void *)((const char *)b + (int64_t)row * s->b_row); \
+	return a[col] * b[s->one_b ? 0 : col]; \
+} \
+static void T##_stack_few(T *acc, const struct sim_stack *s) \
+{ \
+	size_t whole = s->rows < STACK ? 1 : s->rows / STACK * STACK; \
+	for (size_t c = 0; c < s->cols; c++) { \
+		T sum[STACK] = { 0 }; \
+		for (size_t r = 0; r < whole; r++) \
+			sum[r % STACK] = r < STACK ? T##_stack_at(s, r, c) : \
+					 sum[r % STACK] + T##_stack_at(s, r, c); \
+		if (whole >= STACK) \
+			sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]); \
+		for (size_t r = whole; r < s->rows; r++) \
+			sum[0] += T##_stack_at(s, r, c); \
+		acc[c] = acc[c] + sum[0]; \
+	} \
+} \
+static void T##_stack(void *acc, const struct sim_stack *s) \
+{ \
+	if (s->cols < BLOCK_BYTES / sizeof(T)) \
+		T##_stack_few(acc, s); \
+	else if (!s->b) \
+		T##_stack_alone(acc, s, 0); \
+	else if (s->one_b) \
+		T##_stack_one(acc, s, 0); \
+	else \
+		T##_stack_product(acc, s, sizeof(T)); \
+}
+typedef uint32_t uint32_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(4)));
+typedef uint64_t uint64_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(8)));
+STACK_FOLD(float)
+STACK_FOLD(double)
+STACK_FOLD(uint32_t)
+STACK_FOLD(uint64_t)
+
+sim_stack_fn *const PATH(sim_uop_stack)[UOP_TYPES] = {
+	[ELEM_F32] = float_stack, [ELEM_F64] = double_stack,
+	[ELEM_S32] = uint32_t_stack, [ELEM_U32] = uint32_t_stack,
+	[ELEM_S64] = uint64_t_stack, [ELEM_U64] = uint64_t_stack,
+};
+
 #define FLOATS(op) [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op
 
 const struct sim_fold_row PATH(sim_uop_fold)[UOP_CODES] = {

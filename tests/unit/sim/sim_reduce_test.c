@@ -2,7 +2,8 @@
 /*
  * REDUCE against plain loops in the order of the elements: composition of affine
  * maps (associative, but not commutative), arguments of maxima where the first
- * wins, every subset of folded dims, empty ones, on every path.
+ * wins, every subset of folded dims, empty ones, on every path. And VEC's sums of elements and
+ * of products that it reads where they lie.
  */
 #include "tests/unit/sim/sim_vec.h"
 
@@ -495,6 +496,286 @@ static void largest_and_where_it_is(void **state)
 		vt_close(&vt[--n]);
 }
 
+/* A number that sums of products of such keep exactly. */
+static void put_whole(uint8_t elem, void *to, size_t i, int64_t x)
+{
+	if (elem == ELEM_F32)
+		((float *)to)[i] = (float)x;
+	else
+		((double *)to)[i] = (double)x;
+}
+
+static double number_at(uint8_t elem, const void *from, size_t i)
+{
+	return elem == ELEM_F32 ? (double)((const float *)from)[i] : ((const double *)from)[i];
+}
+
+struct sums_of_products {
+	uint8_t elem;
+	int64_t rows, cols, b_rows;	/* b has this many rows: one for all, or as many as a */
+	bool adds, is_square;		/* adds to what is there; a by itself */
+};
+
+/* mem[2][r] = the sum of mem[0][r][j] * mem[1][r][j]. */
+static void check_sums_of_products(struct vt *vt, unsigned n, const struct sums_of_products *t,
+				   const struct vt_mem *mem, uint64_t *seed)
+{
+	int64_t each = elem_bytes(t->elem), points = t->rows * t->cols;
+	struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
+		.rank = 2, .n_in = 2, .n_out = 1, .n_uop = 1,
+		.dim = { t->rows, t->cols, 1, 1, 1, 1, 1, 1 } } };
+	struct sim_run run;
+
+	for (unsigned k = 0; k < 3; k++)
+		in.op[k] = (struct isa_operand){ .elem = t->elem, .binding = (uint16_t)k,
+			.stride = { k == 2 ? each : k && t->b_rows == 1 ? 0 : t->cols * each,
+				    k == 2 ? 0 : each } };
+	in.op[2].value = 2;
+	in.op[2].combine = ISA_COMBINE_ADD;
+	in.op[2].flags = t->adds ? ISA_OPERAND_ACC : 0;
+	in.uop[0] = vt_uop(UOP_MUL, t->elem, 0, !t->is_square, 0);
+	for (int64_t i = 0; i < points; i++)
+		put_whole(t->elem, mem[0].p, (size_t)i, (int64_t)pick(seed, 17) - 8);
+	for (int64_t i = 0; i < t->b_rows * t->cols; i++)
+		put_whole(t->elem, mem[1].p, (size_t)i, (int64_t)pick(seed, 17) - 8);
+	for (unsigned p = 0; p < n; p++) {
+		for (int64_t r = 0; r < t->rows; r++)
+			put_whole(t->elem, mem[2].p, (size_t)r, 1000 + r);
+		assert_int_equal(vt_run(&vt[p], &in, (struct vt_mem[]){
+			{ mem[0].p, (size_t)(points * each) },
+			{ mem[1].p, (size_t)(t->b_rows * t->cols * each) },
+			{ mem[2].p, (size_t)(t->rows * each) } }, 3, &run), 0);
+		for (int64_t r = 0; r < t->rows; r++) {
+			double want = t->adds ? (double)(1000 + r) : 0;
+
+			for (int64_t j = 0; j < t->cols; j++)
+				want += number_at(t->elem, mem[0].p, (size_t)(r * t->cols + j)) *
+					number_at(t->elem, mem[t->is_square ? 0 : 1].p, (size_t)
+						  ((t->b_rows == 1 && !t->is_square ? 0 : r) *
+						   t->cols + j));
+			assert_true(number_at(t->elem, mem[2].p, (size_t)r) == want);
+		}
+	}
+}
+
+/* Products that are summed along rows, as those of a matrix by a vector: rows of every kind of
+ * length, fewer and more than a tile has. */
+static void products_are_summed_along_rows(void **state)
+{
+	static const int64_t cols[] = { 1, 2, 15, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129, 511,
+					512, 513, 700, 2047, 2048, 2049, 5000 };
+	static const int64_t rows[] = { 1, 2, 15, 16, 17, 130, 9000 };
+	enum { MOST = 17 * 5000 };
+	struct vt_mem mem[3] = { { malloc(8 * MOST), 0 }, { malloc(8 * MOST), 0 },
+				 { malloc(8 * MOST), 0 } };
+	struct vt vt[3];
+	unsigned n = 0, t = 0;
+	uint64_t seed = 12;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1 + k);
+	for (unsigned i = 0; i < 7; i++)
+		for (unsigned j = 0; j < 21; j++) {
+			struct sums_of_products trial = { .rows = rows[i], .cols = cols[j] };
+
+			if (rows[i] * cols[j] > MOST)
+				continue;
+			for (unsigned k = 0; k < 4; k++, t++) {
+				trial.elem = t % 3 ? ELEM_F32 : ELEM_F64;
+				trial.b_rows = k % 2 ? rows[i] : 1;
+				trial.adds = t % 5 == 0;
+				trial.is_square = t % 7 == 0;
+				check_sums_of_products(vt, n, &trial, mem, &seed);
+			}
+		}
+	while (n)
+		vt_close(&vt[--n]);
+	for (unsigned k = 0; k < 3; k++)
+		free(mem[k].p);
+}
+
+/* Sums over dim 1 of 4 of a, or of a times b. */
+struct sum_of_rows {
+	uint8_t elem;
+	int64_t dim[4];
+	bool turned;		/* a has dims 1 and 2 the other way round */
+	unsigned factor;	/* b: 0 none, 1 as large as a, 2 one for dims 0 to 2, 3 for dim 1 */
+	bool b_first, adds;	/* the product is b * a; adds to what is there */
+};
+
+static void set_number(uint8_t elem, void *to, size_t i, int64_t x)
+{
+	if (elem == ELEM_S32)
+		((int32_t *)to)[i] = (int32_t)x;
+	else if (elem == ELEM_S64)
+		((int64_t *)to)[i] = x;
+	else
+		put_whole(elem, to, i, x);
+}
+
+static double get_number(uint8_t elem, const void *from, size_t i)
+{
+	return elem == ELEM_S32 ? (double)((const int32_t *)from)[i] :
+	       elem == ELEM_S64 ? (double)((const int64_t *)from)[i] : number_at(elem, from, i);
+}
+
+/* Strides in elements of a, b and the sums. */
+static void lay_sums_out(const struct sum_of_rows *t, int64_t (*stride)[4])
+{
+	const int64_t *d = t->dim;
+	int64_t inner = d[3], plane = d[1] * d[2] * inner;
+	const int64_t a[] = { plane, t->turned ? inner : d[2] * inner,
+			      t->turned ? d[1] * inner : inner, 1 };
+	const int64_t b[][4] = {
+		{ 0 }, { plane, d[2] * inner, inner, 1 }, { d[1] * d[2], 1, d[1], 0 }, { 0, 1 },
+	};
+	const int64_t out[] = { d[2] * inner, 0, inner, 1 };
+
+	memcpy(stride[0], a, sizeof(a));
+	memcpy(stride[1], b[t->factor], sizeof(b[0]));
+	memcpy(stride[2], out, sizeof(out));
+}
+
+static size_t point(const int64_t *stride, const int64_t *at)
+{
+	return (size_t)(at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2] +
+			at[3] * stride[3]);
+}
+
+static void check_rows(const struct sum_of_rows *t, int64_t (*stride)[4], const struct vt_mem *mem)
+{
+	const int64_t *d = t->dim;
+
+	for (int64_t i = 0; i < d[0] * d[2] * d[3]; i++) {
+		int64_t at[4] = { i / (d[2] * d[3]), 0, i / d[3] % d[2], i % d[3] };
+		double want = t->adds ? 7 : 0;
+
+		for (; at[1] < d[1]; at[1]++)
+			want += get_number(t->elem, mem[0].p, point(stride[0], at)) *
+				(t->factor ? get_number(t->elem, mem[1].p, point(stride[1], at)) :
+					     1);
+		assert_true(get_number(t->elem, mem[2].p, point(stride[2], at)) == want);
+	}
+}
+
+static void sum_rows(struct vt *vt, unsigned n, const struct sum_of_rows *t,
+		     const struct vt_mem *mem, uint64_t *seed)
+{
+	int64_t each = elem_bytes(t->elem), *d = (int64_t *)(uintptr_t)t->dim, stride[3][4];
+	int64_t points = d[0] * d[1] * d[2] * d[3], kept = points / d[1];
+	bool product = t->factor;
+	struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
+		.rank = 4, .n_in = 1 + product, .n_out = 1, .n_uop = product,
+		.dim = { d[0], d[1], d[2], d[3], 1, 1, 1, 1 } } };
+	struct sim_run run;
+
+	lay_sums_out(t, stride);
+	for (unsigned k = 0, j = 0; k < 3; k++) {
+		if (k == 1 && !product)
+			continue;
+		in.op[j] = (struct isa_operand){ .elem = t->elem, .binding = (uint16_t)k };
+		for (unsigned i = 0; i < 4; i++)
+			in.op[j].stride[i] = stride[k][i] * each;
+		j++;
+	}
+	in.op[1 + product].value = (uint8_t)(product ? 2 : 0);
+	in.op[1 + product].combine = ISA_COMBINE_ADD;
+	in.op[1 + product].flags = t->adds ? ISA_OPERAND_ACC : 0;
+	if (product)
+		in.uop[0] = vt_uop(UOP_MUL, t->elem, t->b_first, !t->b_first, 0);
+	for (int64_t i = 0; i < points; i++)
+		for (unsigned k = 0; k < 2; k++)
+			set_number(t->elem, mem[k].p, (size_t)i, (int64_t)pick(seed, 17) - 8);
+	for (unsigned p = 0; p < n; p++) {
+		for (int64_t i = 0; i < kept; i++)
+			set_number(t->elem, mem[2].p, (size_t)i, t->adds ? 7 : 1000);
+		assert_int_equal(vt_run(&vt[p], &in, (struct vt_mem[]){
+			{ mem[0].p, (size_t)(points * each) },
+			{ mem[1].p, (size_t)(points * each) },
+			{ mem[2].p, (size_t)(kept * each) } }, 3, &run), 0);
+		check_rows(t, stride, mem);
+	}
+}
+
+/* Rows that are summed one on the other, alone or by what they are weighted with: lengths on both
+ * sides of a register's, few and many, in one dim or two. */
+static void rows_are_summed_where_they_lie(void **state)
+{
+	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_S64 };
+	static const int64_t dims[][4] = {
+		{ 1, 1, 1, 16 }, { 1, 3, 1, 17 }, { 1, 4, 1, 64 }, { 1, 5, 1, 65 }, { 1, 9, 1, 15 },
+		{ 1, 127, 1, 31 }, { 1, 128, 1, 32 }, { 1, 129, 1, 33 }, { 2, 1000, 1, 20 },
+		{ 3, 40, 1, 100 }, { 2, 7, 12, 64 }, { 1, 300, 5, 16 }, { 2, 33, 3, 130 },
+		{ 1, 20, 1, 4100 }, { 1, 3, 1, 2049 }, { 4, 6, 2, 8 }, { 70, 4, 1, 24 },
+	};
+	enum { MOST = 2 * 33 * 3 * 4100 };
+	struct vt_mem mem[3] = { { malloc(8 * MOST), 0 }, { malloc(8 * MOST), 0 },
+				 { malloc(8 * MOST), 0 } };
+	struct vt vt[3];
+	unsigned n = 0, all = sizeof(dims) / sizeof(*dims) * 4 * 4 * 2;
+	uint64_t seed = 5;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1 + k);
+	for (unsigned i = 0; i < all; i++) {
+		struct sum_of_rows t = { .elem = elems[i % 4], .factor = i / 4 % 4,
+					 .turned = i / 16 % 2, .b_first = pick(&seed, 2),
+					 .adds = pick(&seed, 3) == 0 };
+
+		memcpy(t.dim, dims[i / 32], sizeof(t.dim));
+		sum_rows(vt, n, &t, mem, &seed);
+	}
+	while (n)
+		vt_close(&vt[--n]);
+	for (unsigned k = 0; k < 3; k++)
+		free(mem[k].p);
+}
+
+/* Each path adds in the same order: the sums of what no f32 keeps exactly are the same bytes. */
+static void sums_of_rows_are_the_same_on_each_path(void **state)
+{
+	enum { ROWS = 700, COLS = 77 };
+	static float a[ROWS * COLS], b[ROWS], sum[3][COLS];
+	struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
+		.rank = 2, .n_in = 2, .n_out = 1, .n_uop = 1,
+		.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } };
+	uint64_t seed = 9;
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	for (unsigned i = 0; i < ROWS * COLS; i++)
+		a[i] = (float)pick(&seed, 1000003) / 1009 - 500;
+	for (unsigned i = 0; i < ROWS; i++)
+		b[i] = (float)pick(&seed, 1000003) / 1013;
+	for (unsigned k = 0; k < 3; k++)
+		in.op[k] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)k,
+			.stride = { k == 2 ? 0 : k ? 4 : 4 * COLS, k == 1 ? 0 : 4 } };
+	in.op[2].value = 2;
+	in.op[2].combine = ISA_COMBINE_ADD;
+	in.uop[0] = vt_uop(UOP_MUL, ELEM_F32, 0, 1, 0);
+	for (unsigned k = 0; k < 3; k++) {
+		memcpy(sum[k], sum[0], sizeof(*sum));
+		if (!vt_open(&vt, paths[k], 1 + k))
+			continue;
+		assert_int_equal(vt_run(&vt, &in, (struct vt_mem[]){ { a, sizeof(a) },
+			{ b, sizeof(b) }, { sum[k], sizeof(*sum) } }, 3, &run), 0);
+		assert_memory_equal(sum[k], sum[0], sizeof(*sum));
+		vt_close(&vt);
+	}
+	for (unsigned j = 0; j < COLS; j++) {
+		double want = 0, bound = 0;
+
+		for (unsigned i = 0; i < ROWS; i++) {
+			want += (double)a[i * COLS + j] * (double)b[i];
+			bound += fabs((double)a[i * COLS + j] * (double)b[i]);
+		}
+		assert_true(fabs((double)sum[0][j] - want) <= bound * 1e-6);
+	}
+}
+
 /* One operand of f32 in a row of n, folded by `op`. */
 static void sum_row(struct vt *vt, int64_t n, float *x, float *init, float *out)
 {
@@ -581,6 +862,9 @@ int main(void)
 		cmocka_unit_test(first_of_equals_wins),
 		cmocka_unit_test(many_short_rows),
 		cmocka_unit_test(largest_and_where_it_is),
+		cmocka_unit_test(products_are_summed_along_rows),
+		cmocka_unit_test(rows_are_summed_where_they_lie),
+		cmocka_unit_test(sums_of_rows_are_the_same_on_each_path),
 		cmocka_unit_test(init_enters_once),
 		cmocka_unit_test(bad_reductions_are_refused),
 	};

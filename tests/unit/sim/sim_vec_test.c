@@ -567,105 +567,6 @@ static void chains_round_each_step(void **state)
 		vt_close(&vt[--n]);
 }
 
-/* A number that sums of products of such keep exactly. */
-static void put_whole(uint8_t elem, void *to, size_t i, int64_t x)
-{
-	if (elem == ELEM_F32)
-		((float *)to)[i] = (float)x;
-	else
-		((double *)to)[i] = (double)x;
-}
-
-static double number_at(uint8_t elem, const void *from, size_t i)
-{
-	return elem == ELEM_F32 ? (double)((const float *)from)[i] : ((const double *)from)[i];
-}
-
-struct sums_of_products {
-	uint8_t elem;
-	int64_t rows, cols, b_rows;	/* b has this many rows: one for all, or as many as a */
-	bool adds, is_square;		/* adds to what is there; a by itself */
-};
-
-/* mem[2][r] = the sum of mem[0][r][j] * mem[1][r][j]. */
-static void check_sums_of_products(struct vt *vt, unsigned n, const struct sums_of_products *t,
-				   const struct vt_mem *mem, uint64_t *seed)
-{
-	int64_t each = elem_bytes(t->elem), points = t->rows * t->cols;
-	struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
-		.rank = 2, .n_in = 2, .n_out = 1, .n_uop = 1,
-		.dim = { t->rows, t->cols, 1, 1, 1, 1, 1, 1 } } };
-	struct sim_run run;
-
-	for (unsigned k = 0; k < 3; k++)
-		in.op[k] = (struct isa_operand){ .elem = t->elem, .binding = (uint16_t)k,
-			.stride = { k == 2 ? each : k && t->b_rows == 1 ? 0 : t->cols * each,
-				    k == 2 ? 0 : each } };
-	in.op[2].value = 2;
-	in.op[2].combine = ISA_COMBINE_ADD;
-	in.op[2].flags = t->adds ? ISA_OPERAND_ACC : 0;
-	in.uop[0] = vt_uop(UOP_MUL, t->elem, 0, !t->is_square, 0);
-	for (int64_t i = 0; i < points; i++)
-		put_whole(t->elem, mem[0].p, (size_t)i, (int64_t)pick(seed, 17) - 8);
-	for (int64_t i = 0; i < t->b_rows * t->cols; i++)
-		put_whole(t->elem, mem[1].p, (size_t)i, (int64_t)pick(seed, 17) - 8);
-	for (unsigned p = 0; p < n; p++) {
-		for (int64_t r = 0; r < t->rows; r++)
-			put_whole(t->elem, mem[2].p, (size_t)r, 1000 + r);
-		assert_int_equal(vt_run(&vt[p], &in, (struct vt_mem[]){
-			{ mem[0].p, (size_t)(points * each) },
-			{ mem[1].p, (size_t)(t->b_rows * t->cols * each) },
-			{ mem[2].p, (size_t)(t->rows * each) } }, 3, &run), 0);
-		for (int64_t r = 0; r < t->rows; r++) {
-			double want = t->adds ? (double)(1000 + r) : 0;
-
-			for (int64_t j = 0; j < t->cols; j++)
-				want += number_at(t->elem, mem[0].p, (size_t)(r * t->cols + j)) *
-					number_at(t->elem, mem[t->is_square ? 0 : 1].p, (size_t)
-						  ((t->b_rows == 1 && !t->is_square ? 0 : r) *
-						   t->cols + j));
-			assert_true(number_at(t->elem, mem[2].p, (size_t)r) == want);
-		}
-	}
-}
-
-/* Products that are summed along rows, as those of a matrix by a vector: rows of every kind of
- * length, fewer and more than a tile has. */
-static void products_are_summed_along_rows(void **state)
-{
-	static const int64_t cols[] = { 1, 2, 15, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129, 511,
-					512, 513, 700, 2047, 2048, 2049, 5000 };
-	static const int64_t rows[] = { 1, 2, 15, 16, 17, 130, 9000 };
-	enum { MOST = 17 * 5000 };
-	struct vt_mem mem[3] = { { malloc(8 * MOST), 0 }, { malloc(8 * MOST), 0 },
-				 { malloc(8 * MOST), 0 } };
-	struct vt vt[3];
-	unsigned n = 0, t = 0;
-	uint64_t seed = 12;
-
-	(void)state;
-	for (unsigned k = 0; k < 3; k++)
-		n += vt_open(&vt[n], paths[k], 1 + k);
-	for (unsigned i = 0; i < 7; i++)
-		for (unsigned j = 0; j < 21; j++) {
-			struct sums_of_products trial = { .rows = rows[i], .cols = cols[j] };
-
-			if (rows[i] * cols[j] > MOST)
-				continue;
-			for (unsigned k = 0; k < 4; k++, t++) {
-				trial.elem = t % 3 ? ELEM_F32 : ELEM_F64;
-				trial.b_rows = k % 2 ? rows[i] : 1;
-				trial.adds = t % 5 == 0;
-				trial.is_square = t % 7 == 0;
-				check_sums_of_products(vt, n, &trial, mem, &seed);
-			}
-		}
-	while (n)
-		vt_close(&vt[--n]);
-	for (unsigned k = 0; k < 3; k++)
-		free(mem[k].p);
-}
-
 /* Sums of many f32 keep their digits: as good as f64, to the last place or so. */
 static void long_sums_stay_accurate(void **state)
 {
@@ -986,7 +887,6 @@ int main(void)
 		cmocka_unit_test(chains_round_each_step),
 		cmocka_unit_test(polynomials_round_each_step),
 		cmocka_unit_test(long_sums_stay_accurate),
-		cmocka_unit_test(products_are_summed_along_rows),
 		cmocka_unit_test(a_large_term_hides_few_others),
 		cmocka_unit_test(extremes_of_infinities_are_infinite),
 		cmocka_unit_test(empty_folds_give_the_identity),
