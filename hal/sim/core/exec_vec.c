@@ -18,6 +18,8 @@
  * for all. */
 #define STREAM_BYTES (128u << 20)
 #define STREAM_COST 256		/* of a uop a point, in 1/1024 ns */
+/* Of a tile of 4-byte elements that are folded where they lie. */
+#define FOLDED_POINTS 16384
 
 /* ---- prepare ---- */
 
@@ -248,13 +250,29 @@ static uint32_t folded_dims(const struct vec_plan *p, unsigned j)
 	return mask;
 }
 
-/* Points of a tile of which values are stored: sim_body_points() reckons with elements of 4
- * bytes, and a body of many values would leave the L1 cache with wider ones. */
+/* Whether no operand has its elements far apart where the others' lie side by side. */
+static bool is_along(struct sim_ref *const *refs, unsigned n, unsigned last)
+{
+	for (unsigned k = 0; k < n; k++)
+		if (refs[k]->stride[last] && refs[k]->stride[last] != elem_bytes(refs[k]->elem))
+			return false;
+	return true;
+}
+
+/*
+ * Points of a tile. What folds has few values in the cache at once, none if inputs fold where they
+ * lie, and steps of its own for each tile. Where values are stored, sim_body_points() reckons with
+ * elements of 4 bytes, and a body of many values would leave the L1 cache with wider ones.
+ */
 static unsigned points_of(const struct sim_load *load, const struct isa_body *b,
-			  const struct sim_body_facts *facts)
+			  const struct sim_body_facts *facts, bool combining, bool along)
 {
 	unsigned points = sim_body_points(load->cpu, b), widest = 4;
 
+	if (combining && along)
+		points = b->n_uop ? 2 * points : FOLDED_POINTS;
+	else if (combining)
+		return points;
 	for (unsigned v = 0; v < b->n_in + b->n_uop; v++)
 		if (elem_bytes(facts->elem[v]) > widest)
 			widest = elem_bytes(facts->elem[v]);
@@ -267,8 +285,7 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 			const struct sim_body_facts *facts, struct vec_plan *p)
 {
 	struct sim_ref *refs[VEC_OPERANDS];
-	unsigned n = 0, points = p->combining ? sim_body_points(load->cpu, b) :
-						points_of(load, b, facts);
+	unsigned n = 0, points;
 	struct isa_body body = *b;
 	struct isa_uop *own;
 	int64_t row = 1;
@@ -290,6 +307,8 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 	vec_simplify(&p->space, refs, p->n_in, n);
 	for (unsigned d = p->space.rank - p->space.row_rank; d < p->space.rank; d++)
 		row *= p->space.dim[d];
+	points = points_of(load, b, facts, p->combining,
+			   p->space.rank && is_along(refs, n, p->space.rank - 1));
 	vec_cut(&p->space, refs, n, points > row ? points : (unsigned)row, &p->tiling);
 	if (p->combining)
 		vec_find_folds(load, p, uops);

@@ -40,9 +40,14 @@ void vec_simplify(struct vec_space *s, struct sim_ref *const *refs, unsigned n_i
  * and kept dims. May reorder outer dims. */
 void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 	     unsigned points, struct vec_tiling *t);
-/* Makes tiles as many rows high as `points` allow, if that is more: what has a room for rows has it
- * for t->points, whatever their columns. */
+/* Makes tiles so many rows high, or as the dim is: what has a room for rows has it for t->points,
+ * whatever their columns. */
+void vec_set_rows(const struct vec_space *s, struct vec_tiling *t, unsigned rows);
+/* The same with as many as `points` allow, if that is more. */
 void vec_more_rows(const struct vec_space *s, struct vec_tiling *t, unsigned points);
+/* Makes the dim before a tile's rows its rows, at most so many, and of what were its rows as many
+ * columns as `points` allow, or one. */
+void vec_widen(const struct vec_space *s, struct vec_tiling *t, unsigned rows, unsigned points);
 /* The tile at coordinates at[] (counted in tiles). */
 void vec_tile_at(const struct vec_space *s, const struct vec_tiling *t,
 		 const uint64_t *at, struct sim_tile *tile);
@@ -119,6 +124,7 @@ struct vec_plan {
 	bool uniform;		/* ... and all fold the same dims */
 	bool rows_folded, cols_folded; /* within a tile */
 	uint64_t kept_tiles, folded_tiles, parts;
+	unsigned narrow_adds;	/* tiles that are added before their sum goes to the wide one */
 	size_t acc_points;	/* elements of a tile's partial result */
 	size_t scratch;
 	uint64_t ns;		/* of the whole on one lane */
@@ -127,7 +133,8 @@ struct vec_plan {
 	/* what makes the sums without the body, along rows or of rows; NULL: nothing does */
 	sim_product_fold_fn *products;
 	sim_stack_fn *stack;
-	uint8_t factor[2];		/* ... of these inputs, or of the first alone */
+	uint8_t factor[2];		/* ... of these inputs, */
+	bool is_product;		/* multiplied, or of the first alone */
 	struct reduce_plan *reduce;
 };
 

@@ -7,7 +7,7 @@
  * part of the folded ones. An item folds tile after tile into a partial result in
  * scratch; parts meet in shared memory and are joined in order at the end. How many
  * parts there are does not depend on the lanes, so results do not either. Sums of f32
- * go in two levels: 64 tiles in f32, these in f64.
+ * go in two levels: up to 64 tiles in f32, these in f64.
  *
  * Outputs that disagree (a sum over rows and one over columns at once) are folded
  * straight into memory, tile by tile on one lane.
@@ -20,8 +20,9 @@
 #define ITEMS 64
 /* The most that partial results may take together. */
 #define SHARED_BYTES ((size_t)32 << 20)
-/* Additions to a narrow sum before it goes to the wide one. */
+/* Additions of tiles to a narrow sum before it goes to the wide one, and of points at most. */
 #define NARROW_ADDS 64
+#define NARROW_POINTS (64 * 4096)
 /* Points of a tile that is summed where it lies. */
 #define PRODUCT_POINTS 16384
 /* At most so many of its rows are summed one on the other, a fourth of them each time. */
@@ -31,8 +32,8 @@
 
 /* ---- prepare ---- */
 
-/* Whether the only output is the sum of an input's elements, or of two inputs' products; which they
- * are. */
+/* Whether the only output is the sum of an input's elements, of what bf16 are as f32, or of two
+ * inputs' products; which they are. */
 static bool is_plain_sum(struct vec_plan *p, const struct isa_uop *u)
 {
 	const struct vec_out *out = &p->out[0];
@@ -40,11 +41,14 @@ static bool is_plain_sum(struct vec_plan *p, const struct isa_uop *u)
 	if (p->n_out != 1 || p->chain || out->combine != ISA_COMBINE_ADD || out->row_value)
 		return false;
 	p->factor[0] = p->factor[1] = out->value;
-	if (p->n_uop == 1 && out->value == p->n_in && u->op == UOP_MUL &&
-	    u->elem == out->ref.elem) {
+	if (p->n_uop == 1 && out->value == p->n_in) {
 		p->factor[0] = u->a;
-		p->factor[1] = u->b;
+		p->factor[1] = u->op == UOP_CVT ? u->a : u->b;
+		if (u->op == UOP_MUL ? u->elem != out->ref.elem :
+		    u->op != UOP_CVT || u->elem != ELEM_BF16 || u->to != ELEM_F32)
+			return false;
 	}
+	p->is_product = p->n_uop && u->op == UOP_MUL;
 	return p->n_uop <= 1 && p->factor[0] < p->n_in && p->factor[1] < p->n_in;
 }
 
@@ -57,7 +61,7 @@ static void find_products(const struct sim_load *load, struct vec_plan *p)
 {
 	unsigned last = p->space.rank - 1, elem = p->out[0].ref.elem, bytes = elem_bytes(elem);
 
-	if (!p->n_uop || p->rows_folded || p->tiling.col_dims != 1 ||
+	if (!p->is_product || p->rows_folded || p->tiling.col_dims != 1 ||
 	    p->in[p->factor[0]].stride[last] != bytes || p->in[p->factor[1]].stride[last] != bytes)
 		return;
 	p->products = sim_uop_product_fold(load->cpu->path, elem);
@@ -68,14 +72,20 @@ static void find_products(const struct sim_load *load, struct vec_plan *p)
 /*
  * Sums of rows, likewise: of rows where they lie, or of products of these by other rows or by a
  * number for each row. If two dims are columns, there may be a number for each step of the first.
+ * So few rows that others are the tile's become its rows all the same, and these columns.
  */
 static void find_stack(const struct sim_load *load, struct vec_plan *p)
 {
-	unsigned last = p->space.rank - 1, elem = p->out[0].ref.elem, bytes = elem_bytes(elem);
+	struct vec_tiling *t = &p->tiling;
+	unsigned last = p->space.rank - 1, elem = p->in[p->factor[0]].elem;
+	unsigned bytes = elem_bytes(elem), rows;
 	uint8_t first = p->factor[0];
 	int64_t step[2];
+	bool widen = !p->rows_folded && t->col_dims == 1 && p->space.rank > 2 &&
+		     (p->space.reduced >> (last - 2) & 1);
 
-	if (!p->rows_folded || p->tiling.col_dims > 2 || p->tiling.tile[last] < STACK_COLS)
+	if (p->space.rank < 2 || (!p->rows_folded && !widen) || t->col_dims > 2 ||
+	    t->tile[last] < STACK_COLS)
 		return;
 	if (p->in[first].stride[last] != bytes) {
 		p->factor[0] = p->factor[1];
@@ -86,9 +96,15 @@ static void find_stack(const struct sim_load *load, struct vec_plan *p)
 	if (step[0] != bytes || (step[1] != bytes && step[1]))
 		return;
 	p->stack = sim_uop_stack(load->cpu->path, elem);
-	if (p->stack)
-		vec_more_rows(&p->space, &p->tiling, p->tiling.cols * STACK_ROWS < PRODUCT_POINTS ?
-			      p->tiling.cols * STACK_ROWS : PRODUCT_POINTS);
+	if (!p->stack)
+		return;
+	p->rows_folded = true;
+	rows = PRODUCT_POINTS / t->cols;
+	rows = rows > STACK_ROWS ? STACK_ROWS : rows ? rows : 1;
+	if (widen)
+		vec_widen(&p->space, t, rows, PRODUCT_POINTS);
+	else
+		vec_set_rows(&p->space, t, rows);
 }
 
 void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops)
@@ -185,6 +201,8 @@ int vec_plan_combine(struct sim_load *load, struct vec_plan *p)
 	for (unsigned j = 0; j < p->n_out; j++)
 		if (p->out[j].combine != ISA_STORE)
 			plan_out(load, p, &p->out[j]);
+	p->narrow_adds = NARROW_POINTS / (p->tiling.rows * p->tiling.cols);
+	p->narrow_adds = p->narrow_adds > NARROW_ADDS ? NARROW_ADDS : p->narrow_adds ?: 1;
 	p->parts = p->kept_tiles < ITEMS ? ITEMS / p->kept_tiles : 1;
 	/* a part of a few tiles is not worth its join */
 	if (p->parts > p->folded_tiles / 4)
@@ -315,7 +333,7 @@ static void stack_rows(const struct vec_job *job, const struct sim_tile *tile, c
 	at[1] = sim_tile_at(b, job->in[p->factor[1]], tile);
 	for (size_t i = 0; i < steps; i++) {
 		rows.a = at[0] + (int64_t)i * a->stride[first];
-		rows.b = a == b && !p->n_uop ? NULL : at[1] + (int64_t)i * b->stride[first];
+		rows.b = !p->is_product ? NULL : at[1] + (int64_t)i * b->stride[first];
 		p->stack(acc, &rows);
 		acc += rows.cols * elem_bytes(out->ref.elem);
 	}
@@ -467,7 +485,7 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch,
 			sum_in_place(job, &tile, scratch);
 		else
 			fold_body(job, &tile, last, scratch);
-		if (++adds % NARROW_ADDS == 0)
+		if (++adds % p->narrow_adds == 0)
 			each_out(p, scratch, kept_points(p, &tile), flush);
 		vec_advance(&p->tiling, p->space.rank, p->space.reduced, at);
 	}

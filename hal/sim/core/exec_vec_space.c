@@ -271,22 +271,37 @@ void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 	count_tiles(s, t);
 }
 
-void vec_more_rows(const struct vec_space *s, struct vec_tiling *t, unsigned points)
+void vec_set_rows(const struct vec_space *s, struct vec_tiling *t, unsigned rows)
 {
 	unsigned row_dim = s->rank - t->col_dims;
-	int64_t rows = points / t->cols;
 
 	if (!row_dim)
 		return;
-	if (rows > s->dim[row_dim - 1])
-		rows = s->dim[row_dim - 1];
-	if (rows <= t->rows)
-		return;
-	t->rows = (unsigned)rows;
-	t->tile[row_dim - 1] = rows;
+	t->rows = rows < s->dim[row_dim - 1] ? rows : (unsigned)s->dim[row_dim - 1];
+	t->tile[row_dim - 1] = t->rows;
 	if (t->points < t->rows)
 		t->points = t->rows;
 	count_tiles(s, t);
+}
+
+void vec_more_rows(const struct vec_space *s, struct vec_tiling *t, unsigned points)
+{
+	if (points / t->cols > t->rows)
+		vec_set_rows(s, t, points / t->cols);
+}
+
+void vec_widen(const struct vec_space *s, struct vec_tiling *t, unsigned rows, unsigned points)
+{
+	unsigned dim = s->rank - t->col_dims - 1;
+	int64_t most;
+
+	if (rows > s->dim[dim - 1])
+		rows = (unsigned)s->dim[dim - 1];
+	most = points / (t->cols * rows);
+	t->tile[dim] = most > s->dim[dim] ? s->dim[dim] : most ? most : 1;
+	t->cols *= (unsigned)t->tile[dim];
+	t->col_dims++;
+	vec_set_rows(s, t, rows);
 }
 
 void vec_tile_at(const struct vec_space *s, const struct vec_tiling *t,

@@ -70,7 +70,8 @@ struct sim_stack {
 /* acc[j] = acc[j] + the sum of column j, j < cols: of every fourth row, and then of these four.
  * Products are rounded, and so are sums. rows >= 1; acc meets none of them. */
 typedef void sim_stack_fn(void *acc, const struct sim_stack *s);
-/* For f32, f64 and whole numbers of 4 or 8 bytes; else NULL. */
+/* For f32, f64 and whole numbers of 4 or 8 bytes, and bf16 without products, which are summed as
+ * f32; else NULL. */
 sim_stack_fn *sim_uop_stack(enum sim_path path, unsigned elem);
 /* Writes the identity of `op` in `elem` (at most 16 bytes). */
 void sim_uop_identity(unsigned op, unsigned elem, void *out);

@@ -412,11 +412,13 @@ static void name(T *acc, const char *a, int64_t a_row, const char *b, int64_t b_
 }
 #define STACK_ROW(T, p, i) ((const T##_block *)(p + (i) * p##_row))
 #define STACK_ALONE(T, i, k) STACK_ROW(T, a, i)[k]
+#define STACK_BF16(T, i, k) ((T##_block)(__builtin_convertvector( \
+	((const bf16_block *)(a + (i) * a_row))[k], uint32_t_block) << 16))
 #define STACK_PRODUCT(T, i, k) (STACK_ROW(T, a, i)[k] * STACK_ROW(T, b, i)[k])
 #define STACK_ONE(T, i, k) (STACK_ROW(T, a, i)[k] * *(const T *)(b + (i) * b_row))
 
-/* b_col: bytes from a column of b to the next, 0 where it has one. */
-#define STACK_COLUMNS(name, T, EACH) \
+/* A: a's type; b_col: bytes from a column of b to the next, 0 where it has one. */
+#define STACK_COLUMNS(name, T, A, EACH) \
 STACK_BLOCKS(name##_one, T, 1, EACH) \
 STACK_BLOCKS(name##_four, T, 4, EACH) \
 static void name(T *acc, const struct sim_stack *s, int64_t b_col) \
@@ -426,48 +428,52 @@ static void name(T *acc, const struct sim_stack *s, int64_t b_col) \
 	size_t c = 0, from = s->cols - W; \
 	T last[W]; \
 	for (; s->cols - c >= 4 * W; c += 4 * W) \
-		name##_four(acc + c, a + c * sizeof(T), s->a_row, b + (int64_t)c * b_col, \
+		name##_four(acc + c, a + c * sizeof(A), s->a_row, b + (int64_t)c * b_col, \
 			    s->b_row, s->rows); \
 	for (; s->cols - c >= W; c += W) \
-		name##_one(acc + c, a + c * sizeof(T), s->a_row, b + (int64_t)c * b_col, \
+		name##_one(acc + c, a + c * sizeof(A), s->a_row, b + (int64_t)c * b_col, \
 			   s->b_row, s->rows); \
 	if (c == s->cols) \
 		return; \
 	/* the last W columns, of which some are summed for the second time */ \
 	memcpy(last, acc + from, sizeof(last)); \
-	name##_one(last, a + from * sizeof(T), s->a_row, b + (int64_t)from * b_col, s->b_row, \
+	name##_one(last, a + from * sizeof(A), s->a_row, b + (int64_t)from * b_col, s->b_row, \
 		   s->rows); \
 	memcpy(acc + c, last + (c - from), (s->cols - c) * sizeof(T)); \
 }
 
-/* Fewer columns than a register has: one by one, and each as there. */
-#define STACK_FOLD(T) \
-STACK_COLUMNS(T##_stack_alone, T, STACK_ALONE) \
-STACK_COLUMNS(T##_stack_product, T, STACK_PRODUCT) \
-STACK_COLUMNS(T##_stack_one, T, STACK_ONE) \
-static T T##_stack_at(const struct sim_stack *s, size_t row, size_t col) \
+/* Fewer columns than a register has: one by one, and each as there. AT: an element of a. */
+#define STACK_FEW(name, T, A, AT) \
+static T name##_at(const struct sim_stack *s, size_t row, size_t col) \
 { \
-	const T *a = (const void *)((const char *)s->a + (int64_t)row * s->a_row), *b = s->b; \
+	const A *a = (const void *)((const char *)s->a + (int64_t)row * s->a_row); \
+	const T *b = s->b; \
 	if (!b) \
-		return a[col]; \
+		return AT(a[col]); \
 	b = (const void *)((const char *)b + (int64_t)row * s->b_row); \
-	return a[col] * b[s->one_b ? 0 : col]; \
+	return AT(a[col]) * b[s->one_b ? 0 : col]; \
 } \
-static void T##_stack_few(T *acc, const struct sim_stack *s) \
+static void name(T *acc, const struct sim_stack *s) \
 { \
 	size_t whole = s->rows < STACK ? 1 : s->rows / STACK * STACK; \
 	for (size_t c = 0; c < s->cols; c++) { \
 		T sum[STACK] = { 0 }; \
 		for (size_t r = 0; r < whole; r++) \
-			sum[r % STACK] = r < STACK ? T##_stack_at(s, r, c) : \
-					 sum[r % STACK] + T##_stack_at(s, r, c); \
+			sum[r % STACK] = r < STACK ? name##_at(s, r, c) : \
+					 sum[r % STACK] + name##_at(s, r, c); \
 		if (whole >= STACK) \
 			sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]); \
 		for (size_t r = whole; r < s->rows; r++) \
-			sum[0] += T##_stack_at(s, r, c); \
+			sum[0] += name##_at(s, r, c); \
 		acc[c] = acc[c] + sum[0]; \
 	} \
-} \
+}
+#define AS_IT_IS(x) (x)
+#define STACK_FOLD(T) \
+STACK_COLUMNS(T##_stack_alone, T, T, STACK_ALONE) \
+STACK_COLUMNS(T##_stack_product, T, T, STACK_PRODUCT) \
+STACK_COLUMNS(T##_stack_one, T, T, STACK_ONE) \
+STACK_FEW(T##_stack_few, T, T, AS_IT_IS) \
 static void T##_stack(void *acc, const struct sim_stack *s) \
 { \
 	if (s->cols < BLOCK_BYTES / sizeof(T)) \
@@ -481,13 +487,25 @@ static void T##_stack(void *acc, const struct sim_stack *s) \
 }
 typedef uint32_t uint32_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(4)));
 typedef uint64_t uint64_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(8)));
+typedef uint16_t bf16_block __attribute__((vector_size(BLOCK_BYTES / 2), aligned(2)));
 STACK_FOLD(float)
 STACK_FOLD(double)
 STACK_FOLD(uint32_t)
 STACK_FOLD(uint64_t)
 
+#define WIDENED(x) float_of((uint32_t)(x) << 16)
+STACK_COLUMNS(bf16_stack_alone, float, uint16_t, STACK_BF16)
+STACK_FEW(bf16_stack_few, float, uint16_t, WIDENED)
+static void bf16_stack(void *acc, const struct sim_stack *s)
+{
+	if (s->cols < BLOCK_BYTES / sizeof(float))
+		bf16_stack_few(acc, s);
+	else
+		bf16_stack_alone(acc, s, 0);
+}
+
 sim_stack_fn *const PATH(sim_uop_stack)[UOP_TYPES] = {
-	[ELEM_F32] = float_stack, [ELEM_F64] = double_stack,
+	[ELEM_F32] = float_stack, [ELEM_F64] = double_stack, [ELEM_BF16] = bf16_stack,
 	[ELEM_S32] = uint32_t_stack, [ELEM_U32] = uint32_t_stack,
 	[ELEM_S64] = uint64_t_stack, [ELEM_U64] = uint64_t_stack,
 };

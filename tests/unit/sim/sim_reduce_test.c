@@ -602,6 +602,7 @@ struct sum_of_rows {
 	bool turned;		/* a has dims 1 and 2 the other way round */
 	unsigned factor;	/* b: 0 none, 1 as large as a, 2 one for dims 0 to 2, 3 for dim 1 */
 	bool b_first, adds;	/* the product is b * a; adds to what is there */
+	bool narrow;		/* a is of bf16, made f32 */
 };
 
 static void set_number(uint8_t elem, void *to, size_t i, int64_t x)
@@ -612,6 +613,13 @@ static void set_number(uint8_t elem, void *to, size_t i, int64_t x)
 		((int64_t *)to)[i] = x;
 	else
 		put_whole(elem, to, i, x);
+}
+
+/* Whole numbers that bf16 keeps are the upper halves of f32. */
+static void make_narrow(const float *from, uint16_t *to, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		memcpy(&to[i], (const char *)&from[i] + 2, 2);
 }
 
 static double get_number(uint8_t elem, const void *from, size_t i)
@@ -666,7 +674,7 @@ static void sum_rows(struct vt *vt, unsigned n, const struct sum_of_rows *t,
 	int64_t points = d[0] * d[1] * d[2] * d[3], kept = points / d[1];
 	bool product = t->factor;
 	struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
-		.rank = 4, .n_in = 1 + product, .n_out = 1, .n_uop = product,
+		.rank = 4, .n_in = 1 + product, .n_out = 1, .n_uop = product || t->narrow,
 		.dim = { d[0], d[1], d[2], d[3], 1, 1, 1, 1 } } };
 	struct sim_run run;
 
@@ -679,7 +687,7 @@ static void sum_rows(struct vt *vt, unsigned n, const struct sum_of_rows *t,
 			in.op[j].stride[i] = stride[k][i] * each;
 		j++;
 	}
-	in.op[1 + product].value = (uint8_t)(product ? 2 : 0);
+	in.op[1 + product].value = (uint8_t)(product ? 2 : t->narrow);
 	in.op[1 + product].combine = ISA_COMBINE_ADD;
 	in.op[1 + product].flags = t->adds ? ISA_OPERAND_ACC : 0;
 	if (product)
@@ -687,6 +695,15 @@ static void sum_rows(struct vt *vt, unsigned n, const struct sum_of_rows *t,
 	for (int64_t i = 0; i < points; i++)
 		for (unsigned k = 0; k < 2; k++)
 			set_number(t->elem, mem[k].p, (size_t)i, (int64_t)pick(seed, 17) - 8);
+	if (t->narrow) {
+		in.op[0].elem = ELEM_BF16;
+		in.op[0].binding = 1;
+		for (unsigned i = 0; i < 4; i++)
+			in.op[0].stride[i] /= 2;
+		in.uop[0] = vt_uop(UOP_CVT, ELEM_BF16, 0, 0, 0);
+		in.uop[0].to = ELEM_F32;
+		make_narrow(mem[0].p, mem[1].p, (size_t)points);
+	}
 	for (unsigned p = 0; p < n; p++) {
 		for (int64_t i = 0; i < kept; i++)
 			set_number(t->elem, mem[2].p, (size_t)i, t->adds ? 7 : 1000);
@@ -708,8 +725,9 @@ static void rows_are_summed_where_they_lie(void **state)
 		{ 1, 127, 1, 31 }, { 1, 128, 1, 32 }, { 1, 129, 1, 33 }, { 2, 1000, 1, 20 },
 		{ 3, 40, 1, 100 }, { 2, 7, 12, 64 }, { 1, 300, 5, 16 }, { 2, 33, 3, 130 },
 		{ 1, 20, 1, 4100 }, { 1, 3, 1, 2049 }, { 4, 6, 2, 8 }, { 70, 4, 1, 24 },
+		{ 300, 4, 1, 24 }, { 600, 2, 1, 40 }, { 65, 16, 1, 768 }, { 9, 3, 1, 16500 },
 	};
-	enum { MOST = 2 * 33 * 3 * 4100 };
+	enum { MOST = 65 * 16 * 768 };
 	struct vt_mem mem[3] = { { malloc(8 * MOST), 0 }, { malloc(8 * MOST), 0 },
 				 { malloc(8 * MOST), 0 } };
 	struct vt vt[3];
@@ -724,6 +742,7 @@ static void rows_are_summed_where_they_lie(void **state)
 					 .turned = i / 16 % 2, .b_first = pick(&seed, 2),
 					 .adds = pick(&seed, 3) == 0 };
 
+		t.narrow = t.elem == ELEM_F32 && !t.factor;
 		memcpy(t.dim, dims[i / 32], sizeof(t.dim));
 		sum_rows(vt, n, &t, mem, &seed);
 	}

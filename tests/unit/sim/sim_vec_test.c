@@ -604,7 +604,7 @@ static void long_sums_stay_accurate(void **state)
 /*
  * Sums go in two levels, so a term that is large hides the few tiles that are added to it
  * before the narrow sum moves to the wide one, and no more. A row is a tile of 4096 equal
- * terms here, of which the first is the large one.
+ * terms here, or several are one tile; the first is the large one.
  */
 static void a_large_term_hides_few_others(void **state)
 {
