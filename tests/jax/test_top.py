@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-GROUP, WORTH = 32, 4    # of runtime/compiler/lower/top.c
+GROUP, WORTH, ROUNDS = 32, 4, 16    # of runtime/compiler/lower/top.c
+ROW = 16384             # the elements of a row of the device's, at most
 
 
 def bits(x):
@@ -23,7 +24,7 @@ def bits(x):
 
 def check(x, k):
     values, places = (np.asarray(v) for v in jax.jit(lambda a: lax.top_k(a, k))(x))
-    order = np.argsort(-bits(x), axis=-1, kind="stable")[..., :k]
+    order = np.argsort(~bits(x), axis=-1, kind="stable")[..., :k]
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(bits(values), bits(np.take_along_axis(x, order, -1)))
 
@@ -46,6 +47,30 @@ def numbers(shape, dtype, seed=0):
 @pytest.mark.parametrize("more", [-1, 0, 1, 17])
 def test_sizes(k, levels, more):
     check(numbers((3, WORTH * k * GROUP ** levels + more), np.float32, k), k)
+
+
+# Around the number of elements that are found one after the other, of short rows and long ones.
+@pytest.mark.parametrize("k", [1, 2, ROUNDS, ROUNDS + 1])
+@pytest.mark.parametrize("n", [ROUNDS + 1, 64, 130, ROW, ROW + 1])
+def test_few(k, n):
+    check(numbers((5, n), np.float32, k), k)
+    check(numbers((3, 2, n), np.int8, k), k)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_few_of_wide_keys(dtype):
+    with jax.enable_x64(True):
+        check(numbers((5, 100), dtype), 3)
+        check(np.arange(50, dtype=dtype) / (1 << 40) if dtype == np.float64 else
+              np.arange(50, dtype=dtype), 3)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_few_of_equals(k):
+    least = np.full((2, 4, 8), -1, np.int32)
+    check(least.view(np.float32), k)
+    check(np.full((300, 8), np.iinfo(np.int32).min, np.int32), k)
+    check(np.zeros((64,), np.float32), k)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.float16, ml_dtypes.bfloat16,

@@ -6,16 +6,19 @@
  * first elements come first, for each of these has an element that goes before all others
  * of the rest; so the groups are chosen by the same method and only what is in them is sorted.
  * Groups stay in their order, and among equals a sort that is stable takes the earlier one, so
- * the result is the same to the bit.
+ * the result is the same to the bit. A few elements are found one after the other, without a sort.
  */
 #include <math.h>
 #include <string.h>
 
+#include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
 
 enum {
 	GROUP = 32,	/* elements */
 	WORTH = 4,	/* times fewer elements to sort */
+	ROUNDS = 16,	/* largest elements that are found one after the other before a sort is
+			 * as quick */
 };
 
 /* A sort of `n` arrays by the first of them along their last dim. */
@@ -39,12 +42,62 @@ static void sort_by(const struct tc_build *b, int direction, unsigned n, struct 
 		v[i] = tc_out(sort, i);
 }
 
-/* The first k of each row in falling order; v: keys and their places, [rows, n]. */
+/* The first k of each row in falling order by a sort. */
 static void sort_and_cut(const struct tc_build *b, int64_t k, struct tc_value **v)
 {
 	sort_by(b, TC_CMP_GT, 2, v);
 	for (unsigned i = 0; i < 2; i++)
 		v[i] = tc_build_part(b, v[i], 1, 0, k);
+}
+
+/* Whether the first k of n keys are found in rounds, each of which is a reduction of rows. */
+static bool goes_by_rounds(enum elem elem, int64_t n, int64_t k)
+{
+	return k <= ROUNDS && elem_bytes(elem) <= 4 && n <= ISA_MAX_ROW;
+}
+
+/*
+ * The same by rounds: a key and how far its place is from the last one there can be are the halves
+ * of a number that no other element has, the largest of which is the first element. The next one is
+ * the largest of those below it.
+ */
+static void find_by_rounds(const struct tc_build *b, int64_t k, struct tc_value **v)
+{
+	const struct tc_type *t = tc_with_elem(b->c, v[0]->type, ELEM_S64);
+	const int64_t rows = t->dim[0], column[] = { rows, 1 }, own[] = { 0 };
+	const double last = 0xffffffffu, least = -0x1p63;
+	enum elem elem = (enum elem)v[0]->type->elem;
+	struct tc_value *best[ROUNDS], *high, *low, *all, *rest, *top;
+
+	high = tc_build2(b, TC_SHIFT_LEFT, tc_build_convert(b, v[0], ELEM_S64),
+			 tc_build_number(b, t, 32));
+	low = tc_build2(b, TC_SUBTRACT, tc_build_number(b, t, last),
+			tc_build_convert(b, v[1], ELEM_S64));
+	all = rest = tc_build2(b, TC_OR, high, low);
+	for (int64_t i = 0; i < k; i++) {
+		struct tc_value *largest = tc_build_fold(b, TC_MAXIMUM, rest, least, 1u << 1);
+		struct tc_value *below = tc_build_compare(b, TC_CMP_LT, all,
+					tc_build_broadcast(b, largest, t, own));
+
+		best[i] = tc_build_reshape(b, largest, 2, column);
+		rest = tc_build_select(b, below, all, tc_build_number(b, t, least));
+	}
+	top = tc_build_join(b, (unsigned)k, best, 1);
+	t = top->type;
+	high = tc_build2(b, TC_SHIFT_RIGHT_ARITHMETIC, top, tc_build_number(b, t, 32));
+	low = tc_build2(b, TC_AND, top, tc_build_number(b, t, last));
+	low = tc_build2(b, TC_SUBTRACT, tc_build_number(b, t, last), low);
+	v[0] = tc_build_convert(b, high, elem);
+	v[1] = tc_build_convert(b, low, ELEM_S32);
+}
+
+/* The first k of each row in falling order; v: keys and their places, [rows, n], these rising. */
+static void find_few(const struct tc_build *b, int64_t k, struct tc_value **v)
+{
+	if (goes_by_rounds((enum elem)v[0]->type->elem, v[0]->type->dim[1], k))
+		find_by_rounds(b, k, v);
+	else
+		sort_and_cut(b, k, v);
 }
 
 /* How numbers become keys, which fall in the order of the sort, and keys become numbers again. */
@@ -114,7 +167,7 @@ static void find_top(const struct tc_build *b, struct tc_value *x, struct order 
 	if (n < WORTH * k * GROUP) {
 		v[0] = keys_of(b, order, x);
 		v[1] = tc_build_iota(b, tc_with_elem(b->c, x->type, ELEM_S32), 1);
-		sort_and_cut(b, k, v);
+		find_few(b, k, v);
 		return;
 	}
 	/* What fills the last group comes after all that is equal to it. */
@@ -134,7 +187,7 @@ static void find_top(const struct tc_build *b, struct tc_value *x, struct order 
 	v[1] = tc_build2(b, TC_ADD, place, tc_build_iota(b, t, 2));
 	for (unsigned i = 0; i < 2; i++)
 		v[i] = tc_build_reshape(b, v[i], 2, flat);
-	sort_and_cut(b, k, v);
+	find_few(b, k, v);
 }
 
 /* The integer whose order the comparison is; ELEM_INVALID: it is another one. */
@@ -191,7 +244,8 @@ void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op)
 				    tc_attr_int(places, "iota_dimension", -1) != last))
 		return;
 	k = elements_used(op, last);
-	if (k < 1 || t->dim[last] >> 31 || t->dim[last] < WORTH * GROUP * k || !t->count)
+	if (k < 1 || t->dim[last] >> 31 || !t->count ||
+	    (t->dim[last] < WORTH * GROUP * k && !goes_by_rounds(elem, t->dim[last], k)))
 		return;
 	order.is_rising = tc_attr_int(op->regions[0].block->first, "comparison_direction", 0) ==
 			  TC_CMP_LT;
