@@ -272,27 +272,33 @@ struct planner {
 	int last[ISA_MAX_VALUES];	/* the last uop that reads the value, or n_uop */
 	struct slot slot[ISA_MAX_VALUES];
 	int slot_of[ISA_MAX_VALUES];	/* value's slot, or -1 */
+	bool lasts[ISA_MAX_VALUES];	/* what is still, and read by what is not */
 	unsigned n_slots;
 	size_t used;
 };
 
-static unsigned take_slot(struct planner *p, unsigned bytes)
+static unsigned add_slot(struct planner *p, unsigned bytes)
 {
 	size_t room = ((size_t)p->b->points * bytes + 63) / 64 * 64 + BUFFER_GAP;
-	unsigned s;
+	unsigned s = p->n_slots;
 
-	for (s = 0; s < p->n_slots; s++) {
-		if (p->slot[s].free && p->slot[s].bytes == bytes) {
-			p->slot[s].free = false;
-			return s;
-		}
-	}
 	p->slot[s].offset = (uint32_t)p->used;
 	p->slot[s].bytes = (uint8_t)bytes;
 	p->slot[s].free = false;
 	p->n_slots++;
 	p->used += room;
 	return s;
+}
+
+static unsigned take_slot(struct planner *p, unsigned bytes)
+{
+	for (unsigned s = 0; s < p->n_slots; s++) {
+		if (p->slot[s].free && p->slot[s].bytes == bytes) {
+			p->slot[s].free = false;
+			return s;
+		}
+	}
+	return add_slot(p, bytes);
 }
 
 /* An argument's slot may become the result's if it dies here and its elements have the
@@ -302,7 +308,7 @@ static int slot_of_dying(struct planner *p, const struct step *s, int i)
 	for (unsigned k = 0; k < s->n_args; k++) {
 		unsigned v = s->arg[k];
 
-		if (p->last[v] == i && p->slot_of[v] >= 0 &&
+		if (p->last[v] == i && p->slot_of[v] >= 0 && !p->lasts[v] &&
 		    s->arg_bytes[k] == s->bytes)
 			return p->slot_of[v];
 	}
@@ -323,9 +329,12 @@ static void plan_room(struct planner *p, struct step *s, int i, unsigned value)
 	}
 	if (s->kind == STEP_FOLD)
 		s->spare = p->slot[take_slot(p, s->arg_bytes[0])].offset;
-	if (s->kind == STEP_CALL)
+	if (s->kind == STEP_CALL && !p->lasts[value])
 		slot = slot_of_dying(p, s, i);
 	s->taken = slot >= 0;
+	/* nor was one that lasts another value's: that would come again with the next tile */
+	if (p->lasts[value])
+		slot = (int)add_slot(p, s->bytes);
 	if (slot < 0)
 		slot = (int)take_slot(p, s->bytes);
 	p->slot_of[value] = slot;
@@ -338,12 +347,12 @@ static void plan_room(struct planner *p, struct step *s, int i, unsigned value)
 	for (unsigned k = 0; k < s->n_args; k++) {
 		unsigned v = s->arg[k];
 
-		if (p->last[v] == i && p->slot_of[v] >= 0 && p->slot_of[v] != slot)
+		if (p->last[v] == i && p->slot_of[v] >= 0 && p->slot_of[v] != slot && !p->lasts[v])
 			p->slot[p->slot_of[v]].free = true;
 		if (p->last[v] == i)
 			p->slot_of[v] = -1;
 	}
-	if (p->last[value] < 0)
+	if (p->last[value] < 0 && !p->lasts[value])
 		p->slot[slot].free = true;
 }
 
@@ -606,6 +615,84 @@ static void join_choice(struct sim_body *b, enum sim_path path, const struct isa
 	}
 }
 
+/* The constant that v is; false if it is none. */
+static bool constant_of(const struct sim_body *b, unsigned v, uint32_t *x)
+{
+	unsigned first = b->n_pre + b->n_in;
+
+	if (v < first || b->step[v - first].kind != STEP_IMM)
+		return false;
+	*x = (uint32_t)b->step[v - first].constant[0];
+	return true;
+}
+
+/* Makes step i, a selection by a comparison, or its truths as numbers, one step with it. */
+static bool fill_mask(struct sim_body *b, enum sim_path path, const struct isa_uop *u,
+		      const struct isa_uop *compare, struct step *s)
+{
+	uint32_t yes = 0, no = 0;
+	float one = 1;
+
+	if (u->op == UOP_CVT) {
+		yes = 1;
+		if (u->to == ELEM_F32)
+			memcpy(&yes, &one, sizeof(yes));
+	}
+	if (u->op == UOP_CVT || (constant_of(b, s->arg[1], &yes) &&
+				 constant_of(b, s->arg[2], &no))) {
+		s->fn = sim_uop_flag(path, compare->op, compare->elem);
+		s->imm = (uint64_t)yes << 32 | no;
+		s->n_args = 2;
+		return true;
+	}
+	if (constant_of(b, s->arg[2], &no)) {
+		s->fn = sim_uop_mask(path, compare->op, compare->elem, false);
+		s->arg[2] = s->arg[1];
+		s->imm = no;
+		return true;
+	}
+	if (!constant_of(b, s->arg[1], &yes))
+		return false;
+	s->fn = sim_uop_mask(path, compare->op, compare->elem, true);
+	s->imm = yes;
+	return true;
+}
+
+/* The comparison of two values whose truths step i alone reads, to select by them where one side is
+ * a constant, or to make numbers of them. */
+static void join_mask(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+		      const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+{
+	unsigned first = b->n_pre + b->n_in, v = b->step[i].arg[0];
+	struct step *s = &b->step[i], *from = v < first ? NULL : &b->step[v - first];
+
+	if (!from || from->kind != STEP_CALL || uses[v] != 1 || facts->row[v] ||
+	    facts->constant[v] || s->bytes != 4 || s->arg_bytes[0] != 1 ||
+	    !sim_uop_flag(path, uops[v - first].op, uops[v - first].elem) ||
+	    !fill_mask(b, path, &uops[i], &uops[v - first], s))
+		return;
+	for (unsigned k = 0; k < 2; k++)
+		s->arg[k] = from->arg[k];
+	for (unsigned k = 0; k < 3; k++)
+		s->arg_bytes[k] = 4;
+	from->kind = STEP_NONE;
+	from->n_args = 0;
+}
+
+/* A division by a constant is a product. */
+static void join_divisor(struct sim_body *b, enum sim_path path, const struct isa_uop *u,
+			 struct step *s)
+{
+	sim_uop_fn *fn = sim_uop_by_constant(path, u->op, u->elem);
+	uint32_t by;
+
+	if (!fn || !constant_of(b, s->arg[1], &by) || !by || (u->elem == ELEM_S32 && by == -1u))
+		return;
+	s->fn = fn;
+	s->imm = by;
+	s->n_args = 1;
+}
+
 static void join_steps(struct sim_body *b, enum sim_path path, struct arena *arena,
 		       const struct isa_operand *out, const struct isa_uop *uops,
 		       const struct sim_body_facts *facts)
@@ -627,6 +714,13 @@ static void join_steps(struct sim_body *b, enum sim_path path, struct arena *are
 	for (unsigned i = 0; i < b->n_uop; i++)
 		if (uops[i].op == UOP_SELECT)
 			join_choice(b, path, uops, facts, uses, i);
+	for (unsigned i = 0; i < b->n_uop; i++) {
+		if (uops[i].op == UOP_SELECT ||
+		    (uops[i].op == UOP_CVT && uops[i].elem == ELEM_PRED))
+			join_mask(b, path, uops, facts, uses, i);
+		if (uops[i].op == UOP_DIV || uops[i].op == UOP_REM)
+			join_divisor(b, path, &uops[i], &b->step[i]);
+	}
 }
 
 /* Which outputs can be computed in place: see sim_body_direct(). */
@@ -653,10 +747,44 @@ static void find_direct(struct sim_body *b, const struct isa_operand *out)
 	}
 }
 
-static void plan(struct planner *p, const struct isa_operand *out)
+/* Which steps are made of places along `still` dims alone. Outputs that are computed in place are
+ * not: each tile has its own. */
+static void find_still(struct planner *p, const struct isa_operand *out, uint32_t still)
+{
+	struct sim_body *b = p->b;
+	unsigned first = b->n_pre + b->n_in;
+
+	for (unsigned i = 0; still && i < b->n_uop; i++) {
+		struct step *s = &b->step[i];
+		bool is_of_place = s->kind == STEP_IOTA && still >> s->aux & 1;
+		bool is_still = is_of_place || s->kind == STEP_CALL;
+
+		for (unsigned k = 0; k < s->n_args && is_still; k++) {
+			const struct step *from = s->arg[k] < first ? NULL :
+						  &b->step[s->arg[k] - first];
+
+			is_still = from && (from->still || from->kind == STEP_IMM);
+			is_of_place |= is_still && from->still;
+		}
+		s->still = is_still && is_of_place && s->out < 0;
+	}
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args && !b->step[i].still; k++) {
+			unsigned v = b->step[i].arg[k];
+
+			p->lasts[v] = v >= first && b->step[v - first].still;
+		}
+	for (unsigned j = 0; j < b->n_out; j++)
+		if (out[j].value >= first)
+			p->lasts[out[j].value] = b->step[out[j].value - first].still;
+}
+
+static void plan(struct planner *p, const struct isa_operand *out, uint32_t still)
 {
 	struct sim_body *b = p->b;
 	unsigned first = b->n_pre + b->n_in, widest = 0;
+
+	find_still(p, out, still);
 
 	for (unsigned v = 0; v < first + b->n_uop; v++) {
 		p->last[v] = -1;
@@ -684,7 +812,7 @@ static void plan(struct planner *p, const struct isa_operand *out)
 int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 		  const struct isa_operand *out, const struct isa_uop *uops,
 		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
-		  const struct sim_body **out_body)
+		  uint32_t still, const struct sim_body **out_body)
 {
 	struct planner p = { 0 };
 	struct sim_body *b;
@@ -705,7 +833,7 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 	join_steps(b, load->cpu->path, load->small, out, uops, facts);
 	find_direct(b, out);
 	p.b = b;
-	plan(&p, out);
+	plan(&p, out, still);
 	*out_body = b;
 	return 0;
 }
@@ -718,7 +846,7 @@ int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
 	struct sim_body_facts facts;
 	int ret = sim_body_check(load, body, in, out, uops, pre_elem, n_pre, &facts);
 
-	return ret ? ret : sim_body_plan(load, body, out, uops, n_pre, &facts, points,
+	return ret ? ret : sim_body_plan(load, body, out, uops, n_pre, &facts, points, 0,
 					 out_body);
 }
 

@@ -76,11 +76,12 @@ int sim_body_check(struct sim_load *load, const struct isa_body *body,
 		   const struct isa_operand *in, const struct isa_operand *out,
 		   const struct isa_uop *uops, const uint8_t *pre_elem,
 		   unsigned n_pre, struct sim_body_facts *facts);
-/* NO_ROOM, or 0. */
+/* still: dims along which each tile begins at 0, if there are several: what is made of such places
+ * alone is made once (sim_calls_run()). NO_ROOM, or 0. */
 int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 		  const struct isa_operand *out, const struct isa_uop *uops,
 		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
-		  const struct sim_body **out_body);
+		  uint32_t still, const struct sim_body **out_body);
 
 /* Writes the identity of `combine` to every element that `ref` touches over dims, of which
  * those with a stride have elements; ends early when the run is to stop. */

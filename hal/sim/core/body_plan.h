@@ -25,6 +25,7 @@ struct step {
 	uint8_t arg_bytes[3];
 	int8_t out;		/* the output that may be computed in place, or -1 */
 	bool taken;		/* the room was an argument's */
+	bool still;		/* of full tiles, made in the first: the others have the same */
 	uint8_t aux;
 	uint32_t room;		/* offset of its buffer or cell in scratch */
 	uint32_t spare;		/* FOLD: room to spread an argument that is not full */

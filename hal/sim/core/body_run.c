@@ -448,6 +448,8 @@ void sim_calls_run(const struct sim_calls *calls, const struct sim_run *run,
 			(char *)scratch + c->room;
 
 		f->ptr[c->value] = to;
+		if (c->step->still && tile->goes_on)
+			continue;
 		if (c->kind == CALL_ONE)
 			c->fn(to, f->ptr[c->arg[0]], f->ptr[c->arg[1]], f->ptr[c->arg[2]], c->n,
 			      c->spread, c->imm);

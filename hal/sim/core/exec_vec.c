@@ -288,6 +288,7 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 	unsigned n = 0, points;
 	struct isa_body body = *b;
 	struct isa_uop *own;
+	uint32_t still = 0;
 	int64_t row = 1;
 
 	for (unsigned j = 0; j < p->n_in; j++)
@@ -316,7 +317,9 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 	if (!own)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
 	body.rank = (uint8_t)p->space.rank;
-	return sim_body_plan(load, &body, out, own, 0, facts, p->tiling.points, &p->body);
+	for (unsigned d = 0; d < p->space.rank && p->tiling.n_tiles > 1 && !p->combining; d++)
+		still |= (uint32_t)(p->tiling.tiles[d] == 1) << d;
+	return sim_body_plan(load, &body, out, own, 0, facts, p->tiling.points, still, &p->body);
 }
 
 /* The same in little memory, if it has one tile and all lies where it is used; or NULL. */

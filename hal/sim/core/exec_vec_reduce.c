@@ -346,7 +346,8 @@ static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 			sim_column(load->cpu->path, r->bytes[j], pitch / r->bytes[j]);
 	}
 	flat.rank = 0;
-	return sim_body_plan(load, &flat, out, uops, 0, facts, p->tiling.points, &p->body);
+	return sim_body_plan(load, &flat, out, uops, 0, facts, p->tiling.points, 0,
+			     &p->body);
 }
 
 /* ---- run ---- */

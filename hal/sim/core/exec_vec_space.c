@@ -611,6 +611,7 @@ void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		vec_tile_at(&p->space, &p->tiling, at, &tile);
 		vec_load(job, &tile, &last, scratch);
 		vec_body(job, &tile, scratch);
+		tile.goes_on = is_full(p, &tile);
 		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
 	}
 	if (p->streamed)

@@ -35,8 +35,8 @@ typedef void sim_transpose_fn(void *dst, int64_t dst_pitch, const void *src,
 /* For elements of 1, 2, 4, 8 or 16 bytes; never NULL for these. */
 sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes);
 
-/* dst[i] = src[i * step] for i < n, of memory that does not meet; nothing behind the last of them
- * is read. */
+/* dst[i] = src[i * step] for i < n, of memory that does not meet; nothing before the lowest or
+ * behind the highest of them is read. */
 typedef void sim_column_fn(void *dst, const void *src, size_t n);
 /* By elements of so many bytes and a step in elements. NULL: none is better than one by one. */
 sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step);
@@ -47,5 +47,7 @@ extern SIM_X86 sim_transpose_fn *const sim_transpose_avx2[5];
 /* By that and by the step, from SIM_LEAST_STEP on. */
 enum { SIM_LEAST_STEP = 2, SIM_MOST_STEP = 4 };
 extern SIM_X86 sim_column_fn *const sim_column_avx2[3][SIM_MOST_STEP - SIM_LEAST_STEP + 1];
+/* By a step of -1. */
+extern SIM_X86 sim_column_fn *const sim_back_avx2[4];
 
 #endif

@@ -396,4 +396,28 @@ COLUMNS(4, v4u32, 4, EVEN32)
 sim_column_fn *const NAME(sim_column, PATH)[3][SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
 	EACH_STEP(1), EACH_STEP(2), EACH_STEP(4),
 };
+
+/* From the last to the first: a register ends with the element that comes first. */
+#define BACK(bytes, V, ...) \
+static void NAME(back_##bytes, PATH)(void *to, const void *from, size_t n) \
+{ \
+	enum { N = sizeof(V) / (bytes) }; \
+	const char *src = from; \
+	char *dst = to; \
+	for (; n >= N; n -= N, dst += sizeof(V), src -= sizeof(V)) { \
+		V x; \
+		memcpy(&x, src + (bytes) - sizeof(V), sizeof(V)); \
+		x = __builtin_shuffle(x, (V){ __VA_ARGS__ }); \
+		memcpy(dst, &x, sizeof(V)); \
+	} \
+	for (; n; n--, dst += (bytes), src -= (bytes)) \
+		*(cell##bytes *)dst = *(const cell##bytes *)src; \
+}
+BACK(1, v16u8, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+BACK(2, v8u16, 7, 6, 5, 4, 3, 2, 1, 0)
+BACK(4, v4u32, 3, 2, 1, 0)
+BACK(8, v2u64, 1, 0)
+sim_column_fn *const NAME(sim_back, PATH)[4] = {
+	NAME(back_1, PATH), NAME(back_2, PATH), NAME(back_4, PATH), NAME(back_8, PATH),
+};
 #endif

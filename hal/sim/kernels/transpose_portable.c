@@ -15,6 +15,8 @@ sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step)
 {
 	unsigned k = bytes == 1 ? 0 : bytes == 2 ? 1 : 2;
 
+	if (path != SIM_PORTABLE && step == -1 && bytes <= 8)
+		return sim_back_avx2[__builtin_ctz(bytes)];
 	if (path == SIM_PORTABLE || bytes > 4 || step < SIM_LEAST_STEP || step > SIM_MOST_STEP)
 		return NULL;
 	return sim_column_avx2[k][step - SIM_LEAST_STEP];

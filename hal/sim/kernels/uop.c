@@ -21,6 +21,9 @@ static sim_uop_fn *const *const terms[] = ROWS(sim_uop_terms);
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
 static sim_uop_fn *const *const rotates[] = ROWS(sim_uop_rotate);
 static sim_uop_fn *const (*const choices[])[UOP_CHOICES] = ROWS(sim_uop_choice);
+static sim_uop_fn *const (*const masks[])[2][UOP_COMPARISONS] = ROWS(sim_uop_mask);
+static sim_uop_fn *const (*const flags[])[UOP_COMPARISONS] = ROWS(sim_uop_flag);
+static sim_uop_fn *const (*const divisions[])[2] = ROWS(sim_uop_by_constant);
 
 static void copy_bits(void *dst, const void *a, size_t bytes)
 {
@@ -89,13 +92,35 @@ sim_uop_fn *sim_uop_terms(enum sim_path path)
 	return terms[path][0];
 }
 
+static bool is_comparison(unsigned op, unsigned elem)
+{
+	return op >= UOP_EQ && op <= UOP_GE && (elem == ELEM_F32 || elem == ELEM_S32);
+}
+
 sim_uop_fn *sim_uop_choice(enum sim_path path, unsigned op, unsigned elem, bool with_itself)
 {
-	if (op < UOP_EQ || op > UOP_GE || (elem != ELEM_F32 && elem != ELEM_S32))
+	if (!is_comparison(op, elem))
 		return NULL;
 	if (!with_itself)
 		return choices[path][elem == ELEM_S32][op - UOP_EQ];
 	return op == UOP_NE ? choices[path][elem == ELEM_S32][UOP_CHOICES - 1] : NULL;
+}
+
+sim_uop_fn *sim_uop_mask(enum sim_path path, unsigned op, unsigned elem, bool turned)
+{
+	return is_comparison(op, elem) ? masks[path][turned][elem == ELEM_S32][op - UOP_EQ] : NULL;
+}
+
+sim_uop_fn *sim_uop_flag(enum sim_path path, unsigned op, unsigned elem)
+{
+	return is_comparison(op, elem) ? flags[path][elem == ELEM_S32][op - UOP_EQ] : NULL;
+}
+
+sim_uop_fn *sim_uop_by_constant(enum sim_path path, unsigned op, unsigned elem)
+{
+	if ((op != UOP_DIV && op != UOP_REM) || (elem != ELEM_S32 && elem != ELEM_U32))
+		return NULL;
+	return divisions[path][elem == ELEM_U32][op == UOP_REM];
 }
 
 sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,

@@ -46,6 +46,14 @@ sim_uop_fn *sim_uop_terms(enum sim_path path);
 /* A kernel of f32 and s32: a compared with the constant in aux, or with itself, which of floats
  * tells NaNs, ? b : c, of any type of 4 bytes. op: UOP_EQ .. UOP_GE. NULL: none. */
 sim_uop_fn *sim_uop_choice(enum sim_path path, unsigned op, unsigned elem, bool with_itself);
+/* A kernel of f32 and s32, a and b compared: op as above. ? c : the 4 bytes in aux; turned: ? aux
+ * : c. NULL: none. */
+sim_uop_fn *sim_uop_mask(enum sim_path path, unsigned op, unsigned elem, bool turned);
+/* The same, ? the high half of aux : its low half. */
+sim_uop_fn *sim_uop_flag(enum sim_path path, unsigned op, unsigned elem);
+/* A kernel of s32 and u32: UOP_DIV or UOP_REM of a by the constant in aux, neither 0 nor -1. NULL:
+ * none. */
+sim_uop_fn *sim_uop_by_constant(enum sim_path path, unsigned op, unsigned elem);
 /* A kernel of u32: a rotated to the left by `aux`, from 1 to 31; then_xor: b flips that. */
 sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor);
 /* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
@@ -119,6 +127,7 @@ struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 #define UOP_PAIR_FIRST 3
 #define UOP_PAIR_THEN 7
 #define UOP_CHOICES 7	/* UOP_EQ .. UOP_GE, NaNs */
+#define UOP_COMPARISONS 6	/* UOP_EQ .. UOP_GE */
 #define DECLARE(path, where) \
 	extern where const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
 	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
@@ -131,6 +140,11 @@ struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
 	extern where sim_uop_fn *const sim_uop_rotate_##path[2]; \
 	extern where sim_uop_fn *const sim_uop_choice_##path[2][UOP_CHOICES]; \
+	/* by whether it is turned, s32, the comparison */ \
+	extern where sim_uop_fn *const sim_uop_mask_##path[2][2][UOP_COMPARISONS]; \
+	extern where sim_uop_fn *const sim_uop_flag_##path[2][UOP_COMPARISONS]; \
+	/* by whether it is u32, the remainder */ \
+	extern where sim_uop_fn *const sim_uop_by_constant_##path[2][2]; \
 	extern where sim_uop_fn *const sim_uop_terms_##path[1]; \
 	where sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
 DECLARE(portable, )

@@ -3,7 +3,11 @@
  * Kernels on integers and PRED, for one path: see path.h. Where signed and unsigned
  * agree bit for bit, both use the unsigned kernel.
  */
+#ifdef __AVX512CD__
+#include <immintrin.h>
+#endif
 #include <limits.h>
+#include <string.h>
 
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/kernels/uop_loop.h"
@@ -170,8 +174,25 @@ UNARY(u32_popc, uint32_t, uint32_t, popc32(x))
 UNARY(u64_popc, uint64_t, uint64_t, popc64(x))
 UNARY(u8_clz, uint8_t, uint8_t, clz32(x) - 24)
 UNARY(u16_clz, uint16_t, uint16_t, clz32(x) - 16)
+#ifdef __AVX512CD__
+/* The compiler knows no loop of the instruction that counts. */
+#define COUNTING(name, T, WIDTH, TAIL, COUNT) \
+KERNEL(name) \
+{ \
+	T *d = dst; \
+	const T *pa = ra; \
+	UNUSED_ARGS; \
+	for (; n >= (WIDTH); n -= (WIDTH), d += (WIDTH), pa += (WIDTH)) \
+		_mm512_storeu_si512(d, COUNT(_mm512_loadu_si512(pa))); \
+	for (size_t j = 0; j < n; j++) \
+		d[j] = (T)TAIL(pa[j]); \
+}
+COUNTING(u32_clz, uint32_t, 16, clz32, _mm512_lzcnt_epi32)
+COUNTING(u64_clz, uint64_t, 8, clz64, _mm512_lzcnt_epi64)
+#else
 UNARY(u32_clz, uint32_t, uint32_t, clz32(x))
 UNARY(u64_clz, uint64_t, uint64_t, clz64(x))
+#endif
 UNARY(pred_not, uint8_t, uint8_t, x ^ 1)
 
 struct wide { uint64_t part[2]; };
@@ -224,6 +245,76 @@ sim_uop_fn *const PATH(sim_uop_choice)[2][UOP_CHOICES] = {
 		  choice_##type##_le, choice_##type##_gt, choice_##type##_ge
 	{ ROW(f32), choice_f32_nan }, { ROW(s32) },
 #undef ROW
+};
+
+/* Two values compared, and the selection of a constant by it, or of one out of two. */
+#define MASK(name, TEST) \
+	TERNARY(mask_##name, uint32_t, uint32_t, uint32_t, (TEST) ? z : (uint32_t)aux) \
+	TERNARY(mask_##name##_turned, uint32_t, uint32_t, uint32_t, (TEST) ? (uint32_t)aux : z) \
+	BINARY(flag_##name, uint32_t, uint32_t, (TEST) ? (uint32_t)(aux >> 32) : (uint32_t)aux)
+#define MASKS(type, AS) \
+	MASK(type##_eq, AS(x) == AS(y)) \
+	MASK(type##_ne, AS(x) != AS(y)) \
+	MASK(type##_lt, AS(x) < AS(y)) \
+	MASK(type##_le, AS(x) <= AS(y)) \
+	MASK(type##_gt, AS(x) > AS(y)) \
+	MASK(type##_ge, AS(x) >= AS(y))
+MASKS(f32, AS_F32)
+MASKS(s32, AS_S32)
+
+#define ROW(kind, type, turned) \
+	{ kind##_##type##_eq##turned, kind##_##type##_ne##turned, kind##_##type##_lt##turned, \
+	  kind##_##type##_le##turned, kind##_##type##_gt##turned, kind##_##type##_ge##turned }
+sim_uop_fn *const PATH(sim_uop_mask)[2][2][UOP_COMPARISONS] = {
+	{ ROW(mask, f32, ), ROW(mask, s32, ) },
+	{ ROW(mask, f32, _turned), ROW(mask, s32, _turned) },
+};
+sim_uop_fn *const PATH(sim_uop_flag)[2][UOP_COMPARISONS] = {
+	ROW(flag, f32, ), ROW(flag, s32, ),
+};
+#undef ROW
+
+/* A little more than 1 / y, or less below 0: a number that y divides, times that, is no less than
+ * their quotient when it is rounded, and one that y does not divide stays clear of the next whole
+ * number, since both have 32 bits and a double has 53. */
+static inline double inverse_of(double y)
+{
+	double inverse = 1 / y;
+	uint64_t bits;
+
+	memcpy(&bits, &inverse, sizeof(bits));
+	bits++;
+	memcpy(&inverse, &bits, sizeof(inverse));
+	return inverse;
+}
+
+/* Division by the constant in aux. */
+#define BY_CONSTANT(name, T, EXPR) \
+KERNEL(name) \
+{ \
+	const T y = (T)aux; \
+	const double inverse = inverse_of((double)y); \
+	T *d = dst; \
+	const T *pa = ra; \
+	UNUSED_ARGS; \
+	for (; n >= BLOCK; n -= BLOCK, d += BLOCK, pa += BLOCK) { \
+		IVDEP \
+		for (size_t j = 0; j < BLOCK; j++) { \
+			T x = pa[j], q = (T)((double)x * inverse); \
+			d[j] = (T)(EXPR); \
+		} \
+	} \
+	for (size_t j = 0; j < n; j++) { \
+		T x = pa[j], q = (T)((double)x * inverse); \
+		d[j] = (T)(EXPR); \
+	} \
+}
+BY_CONSTANT(s32_div_by, int32_t, q)
+BY_CONSTANT(s32_rem_by, int32_t, x - q * y)
+BY_CONSTANT(u32_div_by, uint32_t, q)
+BY_CONSTANT(u32_rem_by, uint32_t, x - q * y)
+sim_uop_fn *const PATH(sim_uop_by_constant)[2][2] = {
+	{ s32_div_by, s32_rem_by }, { u32_div_by, u32_rem_by },
 };
 
 #define SIGNED_ONLY(op) \

@@ -279,35 +279,39 @@ static void tiles_survive_memory(void **state)
 	}
 }
 
-/* By the widest path there is, what is at every n-th place of memory that ends with the
- * last one. */
+/* What is at every n-th place, or at each from the last to the first, of memory that ends with the
+ * last one, by the widest path there is. */
 static void columns_are_as_one_by_one(void **state)
 {
 	struct sim_cpu own;
 
 	(void)state;
 	sim_cpu_detect(&own);
-	for (unsigned bytes = 1; bytes <= 4; bytes *= 2)
-		for (int64_t step = 2; step <= 4; step++)
+	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
+		for (int64_t step = -1; step <= 4; step++)
 			for (size_t n = 1; n <= 70; n++) {
 				sim_column_fn *fn = sim_column(own.path, bytes, step);
-				size_t all = ((n - 1) * (size_t)step + 1) * bytes;
+				size_t all = ((n - 1) * (size_t)(step < 0 ? 1 : step) + 1) * bytes;
 				char *from = malloc(all), *to = malloc(n * bytes + 1);
+				char *first = step < 0 ? from + all - bytes : from;
 				uint64_t seed = n;
 
 				for (size_t i = 0; i < all; i++)
 					from[i] = (char)vt_random(&seed);
 				to[n * bytes] = 77;
 				if (fn)
-					fn(to, from, n);
+					fn(to, first, n);
 				for (size_t i = 0; i < n && fn; i++)
-					assert_memory_equal(to + i * bytes,
-							    from + i * (size_t)step * bytes, bytes);
+					assert_memory_equal(to + i * bytes, first + (int64_t)i *
+							    step * (int64_t)bytes, bytes);
 				assert_int_equal(to[n * bytes], 77);
 				free(from);
 				free(to);
 			}
 	assert_null(sim_column(SIM_PORTABLE, 4, 3));
+	assert_null(sim_column(SIM_PORTABLE, 4, -1));
+	if (own.path != SIM_PORTABLE)
+		assert_non_null(sim_column(own.path, 4, -1));
 }
 
 /* (x << up | x' >> down) ^ y of u32, where x' may be y; each of the values may be stored, too. */
@@ -388,10 +392,11 @@ static void shifts_that_rotate_and_that_do_not(void **state)
 	}
 }
 
-/* x compared with a constant or with itself, of f32, s32 or u32: what selects y or z. */
+/* x compared with another value or with itself, of f32, s32 or u32: what selects y or z, or what is
+ * a number. */
 struct choice {
-	unsigned compare, elem, x, y, z;
-	bool turned, with_itself;
+	unsigned compare, elem, x, other, y, z;
+	bool turned, with_itself, is_number;
 	bool is_read;			/* the truths are stored, too */
 };
 
@@ -419,20 +424,23 @@ static bool compared(const struct choice *c, uint32_t x, uint32_t y)
 	}
 }
 
-/* Values 0..2 are full, one a row and one for all, 3 is the constant, 4 the truths. */
+/* Values 0..2 are full, one a row and one for all, 3 and 4 constants, 5 the truths. */
 static void run_choice(struct vt *vt, const struct choice *c, uint64_t *seed)
 {
-	enum { ROWS = 9, COLS = 173, N = ROWS * COLS, CONSTANT = 3, TRUTH, CHOSEN };
+	enum { ROWS = 9, COLS = 173, N = ROWS * COLS, CONSTANT = 3, TRUTH = 5, CHOSEN };
 	static const uint32_t bits[] = { 0, 0x80000000, 1, 0x80000001, 0x3f800000, 0xbf800000,
 					 0x7f800000, 0xff800000, 0x7fc00000, 0xffffffff };
-	uint32_t x[N], y[ROWS], one, got[N], constant = bits[vt_random(seed) % 10];
+	uint32_t x[N], y[ROWS], one, got[N];
+	const uint32_t constant[] = { bits[vt_random(seed) % 10], bits[vt_random(seed) % 10] };
 	uint8_t truth[N];
 	struct vt_mem mem[] = { { x, sizeof(x) }, { y, sizeof(y) }, { &one, sizeof(one) },
 				{ got, sizeof(got) }, { truth, sizeof(truth) } };
 	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 2, .n_in = 3,
-		.n_out = c->is_read ? 2 : 1, .n_uop = 3,
+		.n_out = c->is_read ? 2 : 1, .n_uop = 4,
 		.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
-	unsigned a = c->turned ? CONSTANT : c->x, b = c->turned ? c->x : CONSTANT;
+	unsigned a = c->turned ? c->other : c->x, b = c->turned ? c->x : c->other;
+	float f_one = 1;
+	uint32_t u_one = 1;
 	struct sim_run run;
 
 	for (unsigned i = 0; i < N; i++)
@@ -446,21 +454,30 @@ static void run_choice(struct vt *vt, const struct choice *c, uint64_t *seed)
 				k == 4 ? COLS : 4 * COLS, k == 1 || k == 2 ? 0 : k == 4 ? 1 : 4 } };
 	in.op[3].value = CHOSEN;
 	in.op[4].value = TRUTH;
-	in.uop[0] = (struct isa_uop){ .op = UOP_IMM, .elem = (uint8_t)c->elem, .imm = constant };
-	in.uop[1] = vt_uop(c->compare, c->elem, c->with_itself ? c->x : a,
+	for (unsigned k = 0; k < 2; k++)
+		in.uop[k] = (struct isa_uop){ .op = UOP_IMM, .elem = (uint8_t)c->elem,
+					      .imm = constant[k] };
+	in.uop[2] = vt_uop(c->compare, c->elem, c->with_itself ? c->x : a,
 			   c->with_itself ? c->x : b, 0);
-	in.uop[2] = vt_uop(UOP_SELECT, c->elem, TRUTH, c->y, c->z);
+	in.uop[3] = vt_uop(UOP_SELECT, c->elem, TRUTH, c->y, c->z);
+	if (c->is_number)
+		in.uop[3] = (struct isa_uop){ .op = UOP_CVT, .elem = ELEM_PRED, .a = TRUTH,
+					      .to = (uint8_t)c->elem };
+	if (c->elem == ELEM_F32)
+		memcpy(&u_one, &f_one, sizeof(u_one));
 	assert_int_equal(vt_run(vt, &in, mem, c->is_read ? 5 : 4, &run), 0);
 	for (unsigned i = 0; i < N; i++) {
-		const uint32_t value[] = { x[i], y[i / COLS], one, constant };
+		const uint32_t value[] = { x[i], y[i / COLS], one, constant[0], constant[1] };
 		bool is = compared(c, value[c->with_itself ? c->x : a],
 				   value[c->with_itself ? c->x : b]);
+		uint32_t want = c->is_number ? u_one * is : value[is ? c->y : c->z];
 
-		if (got[i] != value[is ? c->y : c->z] || (c->is_read && truth[i] != is))
-			fail_msg("comparison 0x%x of type %u, of value %u, 0x%x, %s 0x%x%s: "
-				 "0x%x, not value %u", c->compare, c->elem, c->x, value[c->x],
-				 c->turned ? "behind" : "before", constant,
-				 c->with_itself ? ", no, itself" : "", got[i], is ? c->y : c->z);
+		if (got[i] != want || (c->is_read && truth[i] != is))
+			fail_msg("comparison 0x%x of type %u, of value %u, 0x%x, %s value %u, "
+				 "0x%x%s: 0x%x, not 0x%x", c->compare, c->elem, c->x,
+				 value[c->x], c->turned ? "behind" : "before", c->other,
+				 value[c->other], c->with_itself ? ", no, itself" : "",
+				 got[i], want);
 	}
 }
 
@@ -477,15 +494,118 @@ static void comparisons_select(void **state)
 
 		if (!vt_open(&vt, paths[p], 2))
 			continue;
-		for (unsigned k = 0; k < 600; k++) {
+		for (unsigned k = 0; k < 2000; k++) {
 			struct choice c = { .compare = UOP_EQ + k % 6, .elem = elems[k / 6 % 3],
-				.x = k / 18 % 3,
-				.y = vt_random(&seed) % 4, .z = vt_random(&seed) % 4,
+				.x = k / 18 % 3, .other = vt_random(&seed) % 4,
+				.y = vt_random(&seed) % 5, .z = vt_random(&seed) % 5,
+				.is_number = vt_random(&seed) % 4 == 0,
 				.turned = vt_random(&seed) & 1,
 				.with_itself = vt_random(&seed) % 4 == 0,
 				.is_read = vt_random(&seed) % 4 == 0 };
 
 			run_choice(&vt, &c, &seed);
+		}
+		vt_close(&vt);
+	}
+}
+
+/* Quotients and remainders by constants, of numbers around the multiples of these. */
+static void divide_by(struct vt *vt, bool is_signed, uint32_t by, uint64_t *seed)
+{
+	enum { N = 777 };
+	uint32_t x[N], got[2][N];
+	struct vt_mem mem[] = { { x, sizeof(x) }, { got[0], sizeof(got[0]) },
+				{ got[1], sizeof(got[1]) } };
+	uint8_t elem = is_signed ? ELEM_S32 : ELEM_U32;
+	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 1, .n_in = 1,
+		.n_out = 2, .n_uop = 3, .dim = { N, 1, 1, 1, 1, 1, 1, 1 } } } };
+	struct sim_run run;
+
+	for (unsigned i = 0; i < N; i++)
+		x[i] = i < 3 ? i - 1 : i < 6 ? INT32_MAX + i - 4 :
+			vt_random(seed) / (by ? by : 1) * by * (i % 2 ? 1 : -1u) + i % 3 - 1;
+	for (unsigned k = 0; k < 3; k++)
+		in.op[k] = (struct isa_operand){ .elem = elem, .binding = (uint16_t)k,
+			.value = k ? (uint8_t)(k + 1) : 0, .stride = { 4 } };
+	in.uop[0] = (struct isa_uop){ .op = UOP_IMM, .elem = elem, .imm = by };
+	in.uop[1] = vt_uop(UOP_DIV, elem, 0, 1, 0);
+	in.uop[2] = vt_uop(UOP_REM, elem, 0, 1, 0);
+	assert_int_equal(vt_run(vt, &in, mem, 3, &run), 0);
+	for (unsigned i = 0; i < N; i++) {
+		int64_t a = is_signed ? (int64_t)(int32_t)x[i] : (int64_t)x[i];
+		int64_t b = is_signed ? (int64_t)(int32_t)by : (int64_t)by;
+
+		if (got[0][i] != (b ? (uint32_t)(a / b) : UINT32_MAX) ||
+		    got[1][i] != (b ? (uint32_t)(a % b) : x[i]))
+			fail_msg("%lld by %lld: %d, %d", (long long)a, (long long)b,
+				 (int)got[0][i], (int)got[1][i]);
+	}
+}
+
+static void constants_divide(void **state)
+{
+	static const char *const paths[] = { "portable", "avx2", "avx512" };
+	static const uint32_t by[] = { 0, 1, 2, 3, 5, 7, 10, 49, 641, 65535, 65537, 1000003,
+		INT32_MAX, (uint32_t)INT32_MAX + 1, (uint32_t)INT32_MAX + 2, -2u, -3u, -7u, -1u };
+	uint64_t seed = 5;
+
+	(void)state;
+	for (unsigned p = 0; p < 3; p++) {
+		struct vt vt;
+
+		if (!vt_open(&vt, paths[p], 1))
+			continue;
+		for (unsigned k = 0; k < 2 * sizeof(by) / sizeof(by[0]); k++)
+			divide_by(&vt, k & 1, by[k / 2], &seed);
+		for (unsigned k = 0; k < 400; k++)
+			divide_by(&vt, k & 1, vt_random(&seed) >> k % 31, &seed);
+		vt_close(&vt);
+	}
+}
+
+/* What is made of places along a row alone is the same in each tile, and stays where it is while
+ * other values come and go; the last tile is a smaller one. */
+static void rows_have_the_same_places(void **state)
+{
+	enum { ROWS = 1003, COLS = 77, N = ROWS * COLS };
+	static int32_t x[N], got[3][N];
+	struct vt_mem mem[] = { { x, sizeof(x) }, { got[0], sizeof(got[0]) },
+				{ got[1], sizeof(got[1]) }, { got[2], sizeof(got[2]) } };
+	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 2, .n_in = 1,
+		.n_out = 3, .n_uop = 9, .dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
+	uint64_t seed = 9;
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		x[i] = (int32_t)vt_random(&seed);
+	for (unsigned k = 0; k < 4; k++)
+		in.op[k] = (struct isa_operand){ .elem = ELEM_S32, .binding = (uint16_t)k,
+						 .stride = { 4 * COLS, 4 } };
+	in.op[1].value = 9;
+	in.op[2].value = 5;
+	in.op[3].value = 7;
+	in.uop[0] = vt_uop(UOP_XOR, ELEM_S32, 0, 0, 0);		/* 1: room that is free soon */
+	in.uop[1] = vt_uop(UOP_MAX, ELEM_S32, 0, 1, 0);		/* 2: the input or 0 */
+	in.uop[2] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 1 };
+	in.uop[3] = vt_uop(UOP_MUL, ELEM_S32, 3, 3, 0);		/* 4: the place's square */
+	in.uop[4] = vt_uop(UOP_SUB, ELEM_S32, 4, 3, 0);		/* 5 */
+	in.uop[5] = vt_uop(UOP_ADD, ELEM_S32, 2, 4, 0);		/* 6 */
+	in.uop[6] = vt_uop(UOP_NEG, ELEM_S32, 6, 0, 0);		/* 7 */
+	in.uop[7] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 0 };
+	in.uop[8] = vt_uop(UOP_ADD, ELEM_S32, 5, 8, 0);		/* 9: of both places */
+	for (unsigned lanes = 1; lanes <= 2; lanes++) {
+		assert_true(vt_open(&vt, "portable", lanes));
+		memset(got, 77, sizeof(got));
+		assert_int_equal(vt_run(&vt, &in, mem, 4, &run), 0);
+		for (int i = 0; i < N; i++) {
+			int32_t c = i % COLS, most = x[i] > 0 ? x[i] : 0;
+
+			assert_int_equal(got[0][i], c * c - c + i / COLS);
+			assert_int_equal(got[1][i], c * c - c);
+			assert_int_equal((uint32_t)got[2][i],
+					 -((uint32_t)most + (uint32_t)(c * c)));
 		}
 		vt_close(&vt);
 	}
@@ -806,6 +926,8 @@ int main(void)
 		cmocka_unit_test(columns_are_as_one_by_one),
 		cmocka_unit_test(shifts_that_rotate_and_that_do_not),
 		cmocka_unit_test(comparisons_select),
+		cmocka_unit_test(constants_divide),
+		cmocka_unit_test(rows_have_the_same_places),
 		cmocka_unit_test(random_instructions_stay_inside),
 		cmocka_unit_test(large_outputs_are_stored_whole),
 		cmocka_unit_test(values_that_none_stores_read_their_rows),
