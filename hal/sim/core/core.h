@@ -341,7 +341,7 @@ struct sim_tile {
 				 * over the dim before. The tile is a box of dims */
 	int64_t col_dim[ISA_MAX_RANK];	/* their sizes within the tile: col_dim[0]
 				 * is that of dim rank - col_dims */
-	bool goes_on;	/* scratch is as a full tile of the same instruction left it */
+	bool goes_on;	/* full, and scratch is as a full tile of the same run left it */
 };
 
 /*

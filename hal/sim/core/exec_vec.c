@@ -317,7 +317,7 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 	if (!own)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
 	body.rank = (uint8_t)p->space.rank;
-	for (unsigned d = 0; d < p->space.rank && p->tiling.n_tiles > 1 && !p->combining; d++)
+	for (unsigned d = 0; d < p->space.rank && p->tiling.n_tiles > 1; d++)
 		still |= (uint32_t)(p->tiling.tiles[d] == 1) << d;
 	return sim_body_plan(load, &body, out, own, 0, facts, p->tiling.points, still, &p->body);
 }

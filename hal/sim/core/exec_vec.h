@@ -149,7 +149,7 @@ struct vec_job {
 
 /* ---- tiles ---- */
 
-/* Loads a tile's inputs. last[] remembers what the
+/* Loads a tile's inputs and says whether it goes on. last[] remembers what the
  * rooms hold: start with zeros. */
 struct vec_last { const uint8_t *at[ISA_MAX_IN]; unsigned rows, cols; };
 void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,

@@ -467,6 +467,7 @@ void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last 
 	bool full = is_full(p, tile), same;
 
 	same = last->rows == tile->rows && last->cols == tile->cols;
+	tile->goes_on = full && same;
 	last->rows = tile->rows;
 	last->cols = tile->cols;
 	for (unsigned j = 0; j < p->n_in; j++) {
@@ -611,7 +612,6 @@ void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		vec_tile_at(&p->space, &p->tiling, at, &tile);
 		vec_load(job, &tile, &last, scratch);
 		vec_body(job, &tile, scratch);
-		tile.goes_on = is_full(p, &tile);
 		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
 	}
 	if (p->streamed)

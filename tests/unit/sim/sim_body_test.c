@@ -568,9 +568,10 @@ static void constants_divide(void **state)
 static void rows_have_the_same_places(void **state)
 {
 	enum { ROWS = 1003, COLS = 77, N = ROWS * COLS };
-	static int32_t x[N], got[3][N];
+	static int32_t x[N], got[3][N], sums[COLS];
 	struct vt_mem mem[] = { { x, sizeof(x) }, { got[0], sizeof(got[0]) },
-				{ got[1], sizeof(got[1]) }, { got[2], sizeof(got[2]) } };
+				{ got[1], sizeof(got[1]) }, { got[2], sizeof(got[2]) },
+				{ sums, sizeof(sums) } };
 	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 2, .n_in = 1,
 		.n_out = 3, .n_uop = 9, .dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
 	uint64_t seed = 9;
@@ -580,12 +581,14 @@ static void rows_have_the_same_places(void **state)
 	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		x[i] = (int32_t)vt_random(&seed);
-	for (unsigned k = 0; k < 4; k++)
+	for (unsigned k = 0; k < 5; k++)
 		in.op[k] = (struct isa_operand){ .elem = ELEM_S32, .binding = (uint16_t)k,
-						 .stride = { 4 * COLS, 4 } };
+						 .stride = { k < 4 ? 4 * COLS : 0, 4 } };
 	in.op[1].value = 9;
 	in.op[2].value = 5;
 	in.op[3].value = 7;
+	in.op[4].value = 9;
+	in.op[4].combine = ISA_COMBINE_ADD;
 	in.uop[0] = vt_uop(UOP_XOR, ELEM_S32, 0, 0, 0);		/* 1: room that is free soon */
 	in.uop[1] = vt_uop(UOP_MAX, ELEM_S32, 0, 1, 0);		/* 2: the input or 0 */
 	in.uop[2] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 1 };
@@ -595,10 +598,13 @@ static void rows_have_the_same_places(void **state)
 	in.uop[6] = vt_uop(UOP_NEG, ELEM_S32, 6, 0, 0);		/* 7 */
 	in.uop[7] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 0 };
 	in.uop[8] = vt_uop(UOP_ADD, ELEM_S32, 5, 8, 0);		/* 9: of both places */
-	for (unsigned lanes = 1; lanes <= 2; lanes++) {
-		assert_true(vt_open(&vt, "portable", lanes));
+	for (unsigned k = 0; k < 4; k++) {
+		in.head.body.n_out = k & 1 ? 4 : 3;
+		assert_true(vt_open(&vt, "portable", 1 + k / 2));
 		memset(got, 77, sizeof(got));
-		assert_int_equal(vt_run(&vt, &in, mem, 4, &run), 0);
+		assert_int_equal(vt_run(&vt, &in, mem, k & 1 ? 5 : 4, &run), 0);
+		for (int c = 0; c < COLS && k & 1; c++)
+			assert_int_equal(sums[c], ROWS * (c * c - c) + ROWS * (ROWS - 1) / 2);
 		for (int i = 0; i < N; i++) {
 			int32_t c = i % COLS, most = x[i] > 0 ? x[i] : 0;
 
