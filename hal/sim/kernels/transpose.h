@@ -47,6 +47,8 @@ extern SIM_X86 sim_transpose_fn *const sim_transpose_avx2[5];
 /* By that and by the step, from SIM_LEAST_STEP on. */
 enum { SIM_LEAST_STEP = 2, SIM_MOST_STEP = 4 };
 extern SIM_X86 sim_column_fn *const sim_column_avx2[3][SIM_MOST_STEP - SIM_LEAST_STEP + 1];
+/* Of 4 bytes, by the step; uop_chain.c's. */
+extern SIM_X86 sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1];
 /* By a step of -1. */
 extern SIM_X86 sim_column_fn *const sim_back_avx2[4];
 

@@ -19,5 +19,7 @@ sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step)
 		return sim_back_avx2[__builtin_ctz(bytes)];
 	if (path == SIM_PORTABLE || bytes > 4 || step < SIM_LEAST_STEP || step > SIM_MOST_STEP)
 		return NULL;
+	if (path == SIM_AVX512 && bytes == 4)
+		return sim_wide_column_avx512[step - SIM_LEAST_STEP];
 	return sim_column_avx2[k][step - SIM_LEAST_STEP];
 }

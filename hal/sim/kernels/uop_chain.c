@@ -3,7 +3,8 @@
  * Chains, for one path: see path.h. One operation joins many arrays, element by element, in
  * their order. What is joined so far stays in a block that the cache nearest to the core
  * holds, while elements are read from where they lie: as a window's are, of which each
- * belongs to several windows.
+ * belongs to several windows. Columns of elements that no chain joins are here for the widest
+ * registers, which pick sixteen at once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #endif
 
 #include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/transpose.h"
 #include "hal/sim/kernels/uop.h"
 #include "hal/sim/kernels/uop_extreme.h"
 
@@ -286,3 +288,33 @@ PICKS(s64, int64_t, AS_IT_IS)
 	[ELEM_S32] = PICK_TYPE(s32, which), [ELEM_S64] = PICK_TYPE(s64, which), \
 }}
 const struct sim_pick_row PATH(sim_uop_pick)[2] = { PICK_TYPES(less), PICK_TYPES(more) };
+
+#ifdef __AVX512F__
+#define PLACES(S) _mm512_setr_epi32(0, S, 2 * S, 3 * S, 4 * S, 5 * S, 6 * S, 7 * S, 8 * S, 9 * S, \
+				    10 * S, 11 * S, 12 * S, 13 * S, 14 * S, 15 * S)
+/* As column_4_* of transpose_kernels.h: the last of S registers ends right before the element that
+ * is next, which has to be there. Places count modulo what is picked from, so those beyond the
+ * first two registers are the right ones of the others. */
+#define COLUMN(S, MORE) \
+static void column_##S(void *to, const void *from, size_t n) \
+{ \
+	const uint32_t *src = from; \
+	uint32_t *dst = to; \
+	for (; n > 16; n -= 16, dst += 16, src += 16 * (S)) { \
+		__m512i x = _mm512_permutex2var_epi32(_mm512_loadu_si512(src), PLACES(S), \
+						      _mm512_loadu_si512(src + 16)); \
+		MORE \
+		_mm512_storeu_si512(dst, x); \
+	} \
+	for (; n; n--, dst++, src += (S)) \
+		memcpy(dst, src, sizeof(*dst)); \
+}
+COLUMN(2,)
+COLUMN(3, x = _mm512_mask_permutexvar_epi32(x, 0xf800, PLACES(3), _mm512_loadu_si512(src + 32));)
+COLUMN(4, x = _mm512_mask_blend_epi32(0xff00, x, _mm512_permutex2var_epi32(
+		_mm512_loadu_si512(src + 32), PLACES(4), _mm512_loadu_si512(src + 48)));)
+#undef COLUMN
+sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
+	column_2, column_3, column_4,
+};
+#endif

@@ -280,34 +280,39 @@ static void tiles_survive_memory(void **state)
 }
 
 /* What is at every n-th place, or at each from the last to the first, of memory that ends with the
- * last one, by the widest path there is. */
+ * last one. */
+static void read_column(enum sim_path path, unsigned bytes, int64_t step, size_t n)
+{
+	sim_column_fn *fn = sim_column(path, bytes, step);
+	size_t all = ((n - 1) * (size_t)(step < 0 ? 1 : step) + 1) * bytes;
+	char *from = malloc(all), *to = malloc(n * bytes + 1);
+	char *first = step < 0 ? from + all - bytes : from;
+	uint64_t seed = n;
+
+	for (size_t i = 0; i < all; i++)
+		from[i] = (char)vt_random(&seed);
+	to[n * bytes] = 77;
+	if (fn)
+		fn(to, first, n);
+	for (size_t i = 0; i < n && fn; i++)
+		assert_memory_equal(to + i * bytes, first + (int64_t)i * step * (int64_t)bytes,
+				    bytes);
+	assert_int_equal(to[n * bytes], 77);
+	free(from);
+	free(to);
+}
+
 static void columns_are_as_one_by_one(void **state)
 {
 	struct sim_cpu own;
 
 	(void)state;
 	sim_cpu_detect(&own);
-	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
-		for (int64_t step = -1; step <= 4; step++)
-			for (size_t n = 1; n <= 70; n++) {
-				sim_column_fn *fn = sim_column(own.path, bytes, step);
-				size_t all = ((n - 1) * (size_t)(step < 0 ? 1 : step) + 1) * bytes;
-				char *from = malloc(all), *to = malloc(n * bytes + 1);
-				char *first = step < 0 ? from + all - bytes : from;
-				uint64_t seed = n;
-
-				for (size_t i = 0; i < all; i++)
-					from[i] = (char)vt_random(&seed);
-				to[n * bytes] = 77;
-				if (fn)
-					fn(to, first, n);
-				for (size_t i = 0; i < n && fn; i++)
-					assert_memory_equal(to + i * bytes, first + (int64_t)i *
-							    step * (int64_t)bytes, bytes);
-				assert_int_equal(to[n * bytes], 77);
-				free(from);
-				free(to);
-			}
+	for (unsigned path = SIM_PORTABLE; path <= own.path; path++)
+		for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
+			for (int64_t step = -1; step <= 4; step++)
+				for (size_t n = 1; n <= 70; n++)
+					read_column((enum sim_path)path, bytes, step, n);
 	assert_null(sim_column(SIM_PORTABLE, 4, 3));
 	assert_null(sim_column(SIM_PORTABLE, 4, -1));
 	if (own.path != SIM_PORTABLE)
