@@ -578,42 +578,43 @@ static void rows_have_the_same_places(void **state)
 				{ got[1], sizeof(got[1]) }, { got[2], sizeof(got[2]) },
 				{ sums, sizeof(sums) } };
 	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 2, .n_in = 1,
-		.n_out = 3, .n_uop = 9, .dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
+		.n_out = 3, .n_uop = 10, .dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
 	uint64_t seed = 9;
 	struct sim_run run;
 	struct vt vt;
 
 	(void)state;
 	for (unsigned i = 0; i < N; i++)
-		x[i] = (int32_t)vt_random(&seed);
+		x[i] = (int32_t)vt_random(&seed) - (1 << 30);
 	for (unsigned k = 0; k < 5; k++)
 		in.op[k] = (struct isa_operand){ .elem = ELEM_S32, .binding = (uint16_t)k,
 						 .stride = { k < 4 ? 4 * COLS : 0, 4 } };
-	in.op[1].value = 9;
-	in.op[2].value = 5;
-	in.op[3].value = 7;
-	in.op[4].value = 9;
+	in.op[1].value = 10;
+	in.op[2].value = 6;
+	in.op[3].value = 8;
+	in.op[4].value = 10;
 	in.op[4].combine = ISA_COMBINE_ADD;
-	in.uop[0] = vt_uop(UOP_XOR, ELEM_S32, 0, 0, 0);		/* 1: room that is free soon */
-	in.uop[1] = vt_uop(UOP_MAX, ELEM_S32, 0, 1, 0);		/* 2: the input or 0 */
-	in.uop[2] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 1 };
-	in.uop[3] = vt_uop(UOP_MUL, ELEM_S32, 3, 3, 0);		/* 4: the place's square */
-	in.uop[4] = vt_uop(UOP_SUB, ELEM_S32, 4, 3, 0);		/* 5 */
-	in.uop[5] = vt_uop(UOP_ADD, ELEM_S32, 2, 4, 0);		/* 6 */
-	in.uop[6] = vt_uop(UOP_NEG, ELEM_S32, 6, 0, 0);		/* 7 */
-	in.uop[7] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 0 };
-	in.uop[8] = vt_uop(UOP_ADD, ELEM_S32, 5, 8, 0);		/* 9: of both places */
+	in.uop[0] = vt_uop(UOP_NEG, ELEM_S32, 0, 0, 0);
+	in.uop[1] = vt_uop(UOP_XOR, ELEM_S32, 0, 0, 0);		/* 2: its room is free soon */
+	in.uop[2] = vt_uop(UOP_MAX, ELEM_S32, 1, 2, 0);		/* 3: what is below 0, or 0 */
+	in.uop[3] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 1 };
+	in.uop[4] = vt_uop(UOP_MUL, ELEM_S32, 4, 4, 0);		/* 5: the place's square */
+	in.uop[5] = vt_uop(UOP_SUB, ELEM_S32, 5, 4, 0);		/* 6 */
+	in.uop[6] = vt_uop(UOP_ADD, ELEM_S32, 3, 5, 0);		/* 7 */
+	in.uop[7] = vt_uop(UOP_NEG, ELEM_S32, 7, 0, 0);		/* 8 */
+	in.uop[8] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32, .aux = 0 };
+	in.uop[9] = vt_uop(UOP_ADD, ELEM_S32, 4, 9, 0);		/* 10: of both places */
 	for (unsigned k = 0; k < 4; k++) {
 		in.head.body.n_out = k & 1 ? 4 : 3;
 		assert_true(vt_open(&vt, "portable", 1 + k / 2));
 		memset(got, 77, sizeof(got));
 		assert_int_equal(vt_run(&vt, &in, mem, k & 1 ? 5 : 4, &run), 0);
 		for (int c = 0; c < COLS && k & 1; c++)
-			assert_int_equal(sums[c], ROWS * (c * c - c) + ROWS * (ROWS - 1) / 2);
+			assert_int_equal(sums[c], ROWS * c + ROWS * (ROWS - 1) / 2);
 		for (int i = 0; i < N; i++) {
-			int32_t c = i % COLS, most = x[i] > 0 ? x[i] : 0;
+			int32_t c = i % COLS, most = x[i] < 0 ? -x[i] : 0;
 
-			assert_int_equal(got[0][i], c * c - c + i / COLS);
+			assert_int_equal(got[0][i], c + i / COLS);
 			assert_int_equal(got[1][i], c * c - c);
 			assert_int_equal((uint32_t)got[2][i],
 					 -((uint32_t)most + (uint32_t)(c * c)));
