@@ -66,6 +66,27 @@ static void who_rings_last_ends_all_members(void **state)
 	}
 }
 
+/* A run may have taken two thirds of INLINE_NS: here somewhat less, which is more than a third. */
+static void members_that_take_as_long_as_waking_does_run_at_once(void **state)
+{
+	struct meeting m = { .n = 2, .elements = 64 };
+	unsigned n_at_once = 0;
+
+	(void)state;
+	prepare(&m, ring_all_reduce);
+	meet_often(&m);
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		for (unsigned r = 0; r < m.n; r++)
+			assert_int_equal(t_admin(&t[r], HW_SET_FEATURE, HW_FEATURE_INLINE_NS,
+						 t[r].cqe.value * 2), 0);
+		for (unsigned r = 0; r < m.n; r++)
+			begin(&m, r);
+		n_at_once += take_all(&m);
+	}
+	unload(&m);
+	assert_true(n_at_once > TURNS / 2);
+}
+
 /* Some chips let nobody lend them a thread. */
 static void who_may_not_be_run_so_is_left_to_the_crew(void **state)
 {
@@ -168,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_rings_last_ends_all_members),
+		cmocka_unit_test(members_that_take_as_long_as_waking_does_run_at_once),
 		cmocka_unit_test(who_may_not_be_run_so_is_left_to_the_crew),
 		cmocka_unit_test(who_waits_for_its_host_keeps_no_linked_chip),
 		cmocka_unit_test(who_rings_for_one_host_works_for_no_other),
