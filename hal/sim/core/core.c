@@ -464,6 +464,9 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 	run->core = core;
 	run->base = core->base;
 	run->bytes = core->bytes;
+	run->all_bytes = 0;
+	for (unsigned i = 0; i < p->n_bindings; i++)
+		run->all_bytes += core->bytes[i];
 	run->stop = stop;
 	run->n_reached = 0;
 	core->n_insns = 0;

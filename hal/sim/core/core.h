@@ -139,6 +139,7 @@ struct sim_run {
 	struct sim_core *core;	/* its engine: pool, scratch, device */
 	uint8_t **base;		/* [n_bindings] host address */
 	const uint64_t *bytes;	/* [n_bindings] */
+	uint64_t all_bytes;	/* of all bindings */
 	int64_t reg[ISA_N_REG];
 	void *shared;		/* sim_load.shared bytes, aligned to 64 */
 	uint8_t *kept;		/* a flag for each that keeps, SIM_MAX_KEPT of them, and then

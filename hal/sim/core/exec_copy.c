@@ -26,7 +26,8 @@
 #define MOST_EACH 16		/* elements of one that do not lie side by side */
 #define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
- * unless the next instruction asks for it (sim_load.copied). */
+ * unless the next instruction asks for it (sim_load.copied), or a cache holds all that the program
+ * works on: a line that is there is written over without being fetched first. */
 #define STREAM_MEMORY (4u << 20)
 #define STREAM_BYTES (256u << 10)
 #define STREAM_ROW 4096
@@ -575,7 +576,8 @@ static int run(struct sim_run *run, const void *plan)
 	if (p->kind == NOTHING)
 		return 0;
 	job.streams = p->may_stream && !p->stays &&
-		      run->bytes[p->move.dst.binding] >= STREAM_MEMORY;
+		      run->bytes[p->move.dst.binding] >= STREAM_MEMORY &&
+		      run->all_bytes > run->cpu->l3_bytes / 2;
 	if (p->is_put)
 		return put(run, p, &job);
 	run->read_bytes += p->total;

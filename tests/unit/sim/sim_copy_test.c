@@ -195,9 +195,9 @@ static void rows_end_where_they_should(struct vt *t, const char *path)
 	}
 }
 
-/* To a memory of about 4 MiB, where copies of 256 KiB and rows of 4 KiB go past the caches: on
- * both sides of these, from and to any byte of a line, rows that end within one or within a
- * set of pages. */
+/* To a memory of about 4 MiB, where copies of 256 KiB and rows of 4 KiB go past caches that do not
+ * hold both operands twice: on both sides of these, from and to any byte of a line, rows that end
+ * within one or within a set of pages. */
 static void copies_past_the_caches(struct vt *t, const char *path)
 {
 	static const int64_t rows[][2] = {
@@ -208,8 +208,10 @@ static void copies_past_the_caches(struct vt *t, const char *path)
 
 	(void)path;
 	for (unsigned k = 0; k < sizeof(rows) / sizeof(*rows); k++)
-		for (int64_t less = 0; less < 2; less++) {
+		for (int64_t which = 0; which < 3; which++) {
 			int64_t n = rows[k][1], from = in_range(&seed, 0, 70);
+			uint64_t from_bytes = (uint64_t)(rows[k][0] * (n + 2) + from);
+			uint64_t to_bytes = (4u << 20) - (which == 2);
 			int64_t gap = in_range(&seed, 0, 70), to = in_range(&seed, 0, 70);
 			struct isa_copy c = { .rank = 2, .elem_bytes = 1,
 					      .dim = { rows[k][0], n },
@@ -218,8 +220,8 @@ static void copies_past_the_caches(struct vt *t, const char *path)
 					      .dst = { .stride = { n + gap, 1 },
 						       .offset = (uint64_t)to } };
 
-			compare(t, &seed, &c, (uint64_t)(rows[k][0] * (n + 2) + from),
-				(4u << 20) - (uint64_t)less);
+			t->sim->cpu.l3_bytes = 2 * (from_bytes + to_bytes) - (which ? 2 : 0);
+			compare(t, &seed, &c, from_bytes, to_bytes);
 		}
 }
 
