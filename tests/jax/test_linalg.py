@@ -447,12 +447,16 @@ def test_gradients_through_few_columns(function, device, cpu):
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
-# FEW of runtime/compiler/lower/qr.c is 16, BLOCK 64: a loop, halves, two blocks, wide ones.
+# FEW of runtime/compiler/lower/qr.c is 16, MOST_IN_ONE 32, BLOCK 64, MOST_WITHOUT_LOOP 128, LONG
+# 2048 rows: all at once, halves, two blocks, loops, wide ones, and few columns of many rows.
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("shape", [(17, 16), (17, 17), (16, 40), (33, 32), (40, 33), (65, 64),
-                                   (70, 65), (33, 130)], ids=lambda s: f"{s[0]}x{s[1]}")
+                                   (70, 65), (33, 130), (140, 130), (600, 9), (2100, 6),
+                                   (2100, 20)], ids=lambda s: f"{s[0]}x{s[1]}")
 @pytest.mark.parametrize("method", ["qr", "qr complete"])
 def test_qr_of_every_shape(method, shape, dtype, device, cpu):
+    if method == "qr complete" and shape[0] > 1000:
+        shape = (512, shape[1])
     a = random(np.random.default_rng(9), 3, *shape, dtype=dtype)
     a[1, :, 3] = 0
     a[2, :, 5:] = a[2, :, :1]
@@ -754,11 +758,12 @@ def lu_errors(a, where):
     return np.array(errors)
 
 
-# FEW of runtime/compiler/lower/lu.c is 16; batches larger than matrices go the other way.
+# FEW of runtime/compiler/lower/lu.c is 16, more than 256 rows have a loop; batches larger than
+# matrices go the other way.
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("shape", [(3, 5, 1), (3, 1, 5), (2, 17, 16), (2, 16, 17), (1, 70, 33),
                                    (40, 4, 4), (3, 3, 8), (2, 6, 6), (3, 8, 8), (5, 9, 7),
-                                   (2, 33, 70), (40, 5, 4), (40, 33, 33)],
+                                   (2, 33, 70), (40, 5, 4), (40, 33, 33), (2, 270, 20)],
                          ids=lambda s: "x".join(map(str, s)))
 def test_lu_of_every_shape(shape, dtype, device, cpu):
     a = random(np.random.default_rng(11), *shape, dtype=dtype).astype(dtype)

@@ -95,7 +95,8 @@ struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_va
 					  struct tc_value *j);
 /* QR as LAPACK's geqrf leaves it: R above, reflectors below; taus [batch, min]. qr.c */
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus);
-/* The product of the reflections in `a` times x, of as many rows. */
+/* The product of the reflections in `a` times x, of as many rows, the last of which are zero where
+ * fewer are given. */
 struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value *a,
 				       struct tc_value *taus, struct tc_value *x);
 

@@ -13,7 +13,8 @@
 #include "runtime/compiler/lower/linalg.h"
 
 enum {
-	FEW = 16,	/* columns that a loop does one by one */
+	FEW = 16,	/* columns that are done one by one */
+	MOST_WITHOUT_LOOP = 256,	/* rows of such, in which they are no loop */
 };
 
 static const int64_t as_is[] = { 0, 1, 2 };
@@ -187,6 +188,79 @@ static void eliminate(const struct tc_build *b, struct tc_value *j, struct tc_va
 	state[X] = tc_build_put(b, x, f->column, j, column);
 }
 
+/* ---- few columns without a loop ---- */
+
+/* Which row is where, [batch, m], by where each one is. */
+static struct tc_value *rows_of(const struct tc_build *b, struct tc_value *places)
+{
+	static const int64_t by_place[] = { 0, 2 };
+	const int64_t batch = places->type->dim[0], m = places->type->dim[1];
+	const struct tc_type *all = tc_tensor(b->c, ELEM_S32, 3, (int64_t[]){ batch, m, m });
+	struct tc_value *is_here;
+
+	is_here = tc_build_compare(b, TC_CMP_EQ, tc_build_broadcast(b, places, all, by_place),
+				   tc_build_iota(b, all, 1));
+	return tc_build_sum(b, tc_build_select(b, is_here, tc_build_iota(b, all, 2),
+					       tc_build_number(b, all, 0)), 1u << 2);
+}
+
+/*
+ * As eliminate(), of the first column of x, which has the columns from j on; it keeps those behind
+ * it. Numbers that are known before make it two instructions: one over the column, one over the
+ * others, where the pivot's row is found by its mark.
+ */
+static struct tc_value *eliminate_first(const struct tc_build *b, const struct few *f, int64_t j,
+					struct tc_value **x, struct tc_value **places,
+					struct tc_value **pivot)
+{
+	struct tc_value *now = tc_build_number(b, (*places)->type, (double)j), *is_pivot, *there;
+	struct tc_value *column = tc_build_part(b, *x, f->column, 0, 1), *top, *none, *l, *below;
+	struct tc_value *less, *zero = tc_build_number(b, column->type, 0);
+	const int64_t left = (*x)->type->dim[f->column] - 1;
+
+	*pivot = find_pivot(b, f, column, *places, now);
+	there = spread(b, *pivot, now->type);
+	is_pivot = tc_build_compare(b, TC_CMP_EQ, *places, there);
+	there = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, *places, now), there, *places);
+	*places = tc_build_select(b, is_pivot, now, there);
+	top = fold(b, f, TC_ADD, tc_build_select(b, is_pivot, column, zero), 0);
+	top = spread(b, top, column->type);
+	none = tc_build_compare(b, TC_CMP_EQ, top, zero);
+	l = tc_build_select(b, none, tc_build_number(b, top->type, 1), top);
+	l = tc_build2(b, TC_DIVIDE, column, l);
+	below = tc_build_compare(b, TC_CMP_GT, *places, now);
+	column = tc_build_select(b, below, l, column);
+	if (!left)
+		return column;
+	*x = tc_build_part(b, *x, f->column, 1, left);
+	top = tc_build_select(b, spread(b, is_pivot, (*x)->type), *x,
+			      tc_build_number(b, (*x)->type, 0));
+	top = spread(b, fold(b, f, TC_ADD, top, 0), (*x)->type);
+	less = tc_build2(b, TC_MULTIPLY, spread(b, column, (*x)->type), top);
+	less = tc_build2(b, TC_SUBTRACT, *x, less);
+	*x = tc_build_select(b, spread(b, below, (*x)->type), less, *x);
+	return column;
+}
+
+static struct lu factor_without_loop(const struct tc_build *b, struct tc_value *a)
+{
+	const int64_t batch = a->type->dim[0], m = a->type->dim[1], w = a->type->dim[2];
+	struct few f = few_of(a->type);
+	struct tc_value *columns[FEW], *pivots[FEW], *places, *x = turn(b, &f, a);
+	struct lu lu;
+
+	places = tc_build_iota(b, zeros(b, &f, ELEM_S32, batch, 1, m)->type, f.row);
+	for (int64_t j = 0; j < w; j++)
+		columns[j] = eliminate_first(b, &f, j, &x, &places, &pivots[j]);
+	x = turn(b, &f, tc_build_join(b, (unsigned)w, columns, f.column));
+	places = tc_build_reshape(b, turn(b, &f, places), 2, (int64_t[]){ batch, m });
+	lu.pivots = turn(b, &f, tc_build_join(b, (unsigned)w, pivots, f.column));
+	lu.pivots = tc_build_reshape(b, lu.pivots, 2, (int64_t[]){ batch, w });
+	lu.rows = rows_of(b, places);
+	lu.x = tc_build_rows(b, x, lu.rows);
+	return lu;
+}
+
 /* ---- few numbers ---- */
 
 static void exchange_if(const struct tc_build *b, struct tc_value *is_so, struct tc_value **x,
@@ -271,6 +345,8 @@ static struct lu factor_few(const struct tc_build *b, struct tc_value *a)
 	struct tc_value *state[STATES];
 	struct lu lu;
 
+	if (m <= MOST_WITHOUT_LOOP)
+		return factor_without_loop(b, a);
 	state[X] = turn(b, &f, a);
 	state[PIVOTS] = zeros(b, &f, ELEM_S32, batch, w, 1);
 	state[ROWS] = tc_build_iota(b, zeros(b, &f, ELEM_S32, batch, 1, m)->type, f.row);

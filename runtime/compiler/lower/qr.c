@@ -3,8 +3,8 @@
  * Householder QR as LAPACK's geqrf and orgqr leave it: a reflection a column. Columns are cut
  * in halves until FEW are left, and the product of a half's reflections is kept as
  * I - V T V^H (Schreiber and Van Loan, 1989), so that what it does to the other half is three
- * products (Elmroth and Gustavson, 2000). The few are a loop of which a turn is two
- * instructions: one over the column, one over all of them, which lie as runs of memory.
+ * products (Elmroth and Gustavson, 2000). The few are two instructions each, one over the column,
+ * one over those behind it, which lie as runs of memory; of many columns they are a loop.
  *
  * Each column is scaled by its own largest element while its reflection is made, so that
  * columns of any size in a type's range have one.
@@ -15,7 +15,12 @@
 #include "runtime/compiler/lower/linalg.h"
 
 enum {
-	FEW = 16,	/* columns that a loop does one by one */
+	FEW = 16,	/* columns that are done one by one */
+	MOST_WITHOUT_LOOP = 128,	/* columns of a matrix in which they are no loop */
+	MOST_IN_ONE = 32,	/* columns of a small matrix, which is not cut, */
+	SMALL = 4096,	/* and the elements of all of them */
+	LONG = 2048,	/* rows, from which on a pass over them is longer than an instruction */
+	TALL = 32,	/* times as many rows as columns, of which products wait for memory */
 	BLOCK = 64,	/* reflections that are applied together */
 	MOST_CELLS = 64,	/* of a matrix that is done without a loop */
 };
@@ -173,6 +178,161 @@ static void qr_column(const struct tc_build *b, struct tc_value *j, struct tc_va
 				   tc_build_broadcast(b, h.tau, taus, by_column), state[1]);
 }
 
+/* ---- few columns without a loop ---- */
+
+/* What a column leaves: v [batch, 1, rows - 1] behind its 1, NULL if no rows are left; tau
+ * [batch, 1]; R's row from the diagonal on, [batch, columns]. */
+struct reflected {
+	struct tc_value *v, *tau, *row;
+};
+
+/* The reflection of the first column of x [batch, columns, rows], as tc_linalg_reflection(). */
+static struct reflected reflect_first(const struct tc_build *b, struct tc_value *x)
+{
+	const enum elem elem = (enum elem)x->type->elem, wide = wide_of(x->type);
+	const int64_t one[] = { x->type->dim[0], 1 }, rows = x->type->dim[2];
+	struct tc_value *column = tc_build_part(b, x, 1, 0, 1), *alpha, *below, *rest, *p = NULL;
+	struct reflected r = { NULL };
+	struct made_of m;
+
+	alpha = tc_build_reshape(b, tc_build_part(b, column, 2, 0, 1), 2, one);
+	below = rows > 1 ? tc_build_part(b, column, 2, 1, rows - 1) : NULL;
+	if (wide == elem) {
+		p = tc_linalg_power_along(b, column, 2);
+		alpha = tc_linalg_by(b, TC_DIVIDE, alpha, p);
+		if (below)
+			below = tc_linalg_by(b, TC_DIVIDE, below, spread(b, p, below->type));
+	}
+	alpha = tc_build_convert(b, alpha, wide);
+	rest = tc_build_number(b, tc_build_real(b, alpha)->type, 0);
+	if (below) {
+		below = tc_build_convert(b, below, wide);
+		rest = tc_build_sum(b, tc_linalg_square(b, below), 1u << 2);
+	}
+	m = find_beta(b, alpha, rest);
+	if (below) {
+		below = tc_build2(b, TC_MULTIPLY, below,
+				  spread(b, find_factor(b, &m, alpha->type), below->type));
+		r.v = tc_build_convert(b, below, elem);
+	}
+	r.row = tc_build_select(b, m.none, m.re, m.beta);
+	if (p)
+		r.row = tc_build2(b, TC_MULTIPLY, r.row, p);
+	r.row = tc_build_convert(b, r.row, elem);
+	r.tau = tc_build_convert(b, find_tau(b, &m, alpha->type), elem);
+	return r;
+}
+
+/* That column off x: the columns and the rows behind; R's row gets what it has of them. */
+static struct tc_value *reflect_others(const struct tc_build *b, struct tc_value *x,
+				       struct reflected *r)
+{
+	const int64_t columns = x->type->dim[1] - 1, rows = x->type->dim[2] - 1;
+	struct tc_value *head, *w, *part[2] = { r->row };
+
+	x = tc_build_part(b, x, 1, 1, columns);
+	head = tc_build_part(b, x, 2, 0, 1);
+	head = tc_build_reshape(b, head, 2, (int64_t[]){ x->type->dim[0], columns });
+	x = tc_build_part(b, x, 2, 1, rows);
+	w = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, spread(b, r->v, x->type)), x);
+	w = tc_build2(b, TC_ADD, head, tc_build_sum(b, w, 1u << 2));
+	w = tc_build2(b, TC_MULTIPLY, w, tc_build_broadcast(b, tc_build_conjugate(b, r->tau),
+							    w->type, by_column));
+	part[1] = tc_build2(b, TC_SUBTRACT, head, w);
+	r->row = tc_build_join(b, 2, part, 1);
+	w = tc_build2(b, TC_MULTIPLY, spread(b, w, x->type), spread(b, r->v, x->type));
+	return tc_build2(b, TC_SUBTRACT, x, w);
+}
+
+/* x [batch, n] with so many zeros before and behind. */
+static struct tc_value *amid_zeros(const struct tc_build *b, struct tc_value *x, int64_t before,
+				   int64_t behind)
+{
+	const int64_t none[] = { 0, 0 }, low[] = { 0, before }, high[] = { 0, behind };
+	const struct tc_type *scalar = tc_tensor(b->c, (enum elem)x->type->elem, 0, NULL);
+
+	if (!before && !behind)
+		return x;
+	return tc_build_pad(b, x, tc_build_number(b, scalar, 0), low, high, none);
+}
+
+/* x [batch, columns, rows], at least as many rows, as R and the reflections below it. */
+static struct tc_value *reflect_long(const struct tc_build *b, struct tc_value *x,
+				     struct tc_value **tau)
+{
+	const int64_t batch = x->type->dim[0], w = x->type->dim[1], m = x->type->dim[2];
+	struct tc_value *column[MOST_IN_ONE], *row[MOST_IN_ONE], *r, *part[2];
+	struct reflected one;
+
+	for (int64_t j = 0; j < w; j++) {
+		one = reflect_first(b, x);
+		if (j + 1 < w)
+			x = reflect_others(b, x, &one);
+		tau[j] = one.tau;
+		column[j] = one.v;
+		row[j] = amid_zeros(b, one.row, j, 0);
+		row[j] = tc_build_reshape(b, row[j], 3, (int64_t[]){ batch, 1, w });
+	}
+	r = tc_build_turn(b, tc_build_join(b, (unsigned)w, row, 1));
+	for (int64_t j = 0; j < w; j++) {
+		part[0] = tc_build_part(b, tc_build_part(b, r, 1, j, 1), 2, 0, j + 1);
+		part[1] = column[j];
+		column[j] = tc_build_join(b, 1 + (j + 1 < m), part, 2);
+	}
+	return tc_build_join(b, (unsigned)w, column, 1);
+}
+
+/* x - w v for each column of x [batch, columns, rows], w = tau v^H x, v [batch, 1, rows]. */
+static struct tc_value *reflect(const struct tc_build *b, struct tc_value *x, struct tc_value *v,
+				struct tc_value *tau)
+{
+	struct tc_value *w;
+
+	v = spread(b, v, x->type);
+	w = tc_build_sum(b, tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, v), x), 1u << 2);
+	w = tc_build2(b, TC_MULTIPLY, w, tc_build_broadcast(b, tau, w->type, by_column));
+	return tc_build2(b, TC_SUBTRACT, x, tc_build2(b, TC_MULTIPLY, spread(b, w, x->type), v));
+}
+
+/* The same where instructions take longer than what they pass over: two a column, of all rows. */
+static struct tc_value *reflect_short(const struct tc_build *b, struct tc_value *x,
+				      struct tc_value **tau)
+{
+	const struct tc_type *s32 = tc_tensor(b->c, ELEM_S32, 0, NULL);
+	const int64_t w = x->type->dim[1];
+	struct tc_value *column[MOST_IN_ONE];
+	struct tc_reflection h;
+
+	for (int64_t j = 0; j < w; j++) {
+		h = tc_linalg_reflection(b, tc_build_part(b, x, 1, 0, 1),
+					 tc_build_number(b, s32, (double)j));
+		column[j] = h.column;
+		tau[j] = h.tau;
+		if (j + 1 < w)
+			x = reflect(b, tc_build_part(b, x, 1, 1, w - j - 1), h.v,
+				    tc_build_conjugate(b, h.tau));
+	}
+	return tc_build_join(b, (unsigned)w, column, 1);
+}
+
+static struct tc_value *reflect_without_loop(const struct tc_build *b, struct tc_value *x,
+					     struct tc_value **taus)
+{
+	struct tc_value *tau[MOST_IN_ONE];
+
+	x = x->type->dim[2] < LONG ? reflect_short(b, x, tau) : reflect_long(b, x, tau);
+	*taus = tc_build_join(b, (unsigned)x->type->dim[1], tau, 1);
+	return x;
+}
+
+/* Whether all columns of a matrix are done one by one. */
+static bool is_small(const struct tc_type *t, int64_t columns)
+{
+	return columns <= MOST_IN_ONE && t->dim[0] * t->dim[1] * columns <= SMALL;
+}
+
+/* ---- blocks ---- */
+
 /* Columns of a matrix, and their reflections' product as I - V T V^H. */
 struct block {
 	struct tc_value *x;		/* R above, reflectors below: [batch, m, w] */
@@ -246,17 +406,39 @@ static struct tc_value *invert_below(const struct tc_build *b, struct tc_value *
 	return tc_build_part(b, tc_build_part(b, all, 1, 0, w), 2, 0, w);
 }
 
-/* T: its inverse is 1 / taus on the diagonal and V^H V above it. So with D = diag(taus) and S
- * what is above, T^T = (I + S D)^-T D, where taus may be zero. */
-static struct tc_value *join_reflections(const struct tc_build *b, struct tc_value *v,
-					 struct tc_value *taus)
+/* Of conj(run) run^T, turned, what is below the diagonal: run [batch, w, m] is V^T. */
+static struct tc_value *products_of(const struct tc_build *b, struct tc_value *run)
 {
-	struct tc_value *g = tc_build_turn(b, across(b, v, v)), *t;
+	const int64_t batch = run->type->dim[0], w = run->type->dim[1];
+	struct tc_value *others, *row[FEW];
+
+	for (int64_t j = 0; j < w; j++) {
+		others = tc_build_part(b, run, 1, 0, j + !j);
+		row[j] = spread(b, tc_build_part(b, run, 1, j, 1), others->type);
+		row[j] = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, others), row[j]);
+		row[j] = amid_zeros(b, tc_build_sum(b, row[j], 1u << 2), 0, w - j - !j);
+		row[j] = tc_build_reshape(b, row[j], 3, (int64_t[]){ batch, 1, w });
+	}
+	return tc_build_join(b, (unsigned)w, row, 1);
+}
+
+/* T: its inverse is 1 / taus on the diagonal and V^H V above it, which is g, turned. So with D =
+ * diag(taus) and S what is above, T^T = (I + S D)^-T D, where taus may be zero. */
+static struct tc_value *join_products(const struct tc_build *b, struct tc_value *g,
+				      struct tc_value *taus)
+{
+	struct tc_value *t;
 
 	t = tc_build_broadcast(b, taus, g->type, by_column);
 	g = invert_below(b, tc_build2(b, TC_MULTIPLY, g, t));
 	t = tc_build_broadcast(b, taus, g->type, (const int64_t[]){ 0, 2 });
 	return tc_build_turn(b, tc_build2(b, TC_MULTIPLY, g, t));
+}
+
+static struct tc_value *join_reflections(const struct tc_build *b, struct tc_value *v,
+					 struct tc_value *taus)
+{
+	return join_products(b, tc_build_turn(b, across(b, v, v)), taus);
 }
 
 /* (I - V T V^H) x, or with T^H */
@@ -269,15 +451,20 @@ static struct tc_value *apply(const struct tc_build *b, struct tc_value *v, stru
 	return tc_build2(b, TC_SUBTRACT, x, tc_linalg_times(b, v, w));
 }
 
-static struct block factor_few(const struct tc_build *b, struct tc_value *a, bool with_t)
+static struct block factor_few(const struct tc_build *b, struct tc_value *a, int64_t of,
+			       bool with_t)
 {
 	int64_t dim[] = { a->type->dim[0], a->type->dim[2] };
 	struct tc_loop loop = { .n = a->type->dim[2], .body = qr_column };
 	struct tc_value *state[2] = { tc_build_turn(b, a) };
 	struct block f;
 
-	state[1] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 2, dim), 0);
-	tc_build_loop(b, &loop, 2, state);
+	if (of <= MOST_WITHOUT_LOOP) {
+		state[0] = reflect_without_loop(b, state[0], &state[1]);
+	} else {
+		state[1] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 2, dim), 0);
+		tc_build_loop(b, &loop, 2, state);
+	}
 	f.x = tc_build_turn(b, state[0]);
 	f.taus = state[1];
 	f.v = reflectors(b, f.x);
@@ -304,18 +491,18 @@ static struct tc_value *join_halves(const struct tc_build *b, const struct block
 	return tc_build_join(b, 2, part, 1);
 }
 
-/* Of at least as many rows as columns. */
-static struct block factor(const struct tc_build *b, struct tc_value *a, bool with_t)
+/* Of at least as many rows as columns; of: the columns of the whole matrix. */
+static struct block factor(const struct tc_build *b, struct tc_value *a, int64_t of, bool with_t)
 {
 	int64_t m = a->type->dim[1], w = a->type->dim[2], h = (w / 2 + FEW - 1) / FEW * FEW;
 	struct tc_value *part[2], *column[2], *x;
 	struct block left, right, f = { NULL };
 
-	if (w <= FEW)
-		return factor_few(b, a, with_t);
-	left = factor(b, tc_build_part(b, a, 2, 0, h), true);
+	if (w <= FEW || (of == w && is_small(a->type, w)))
+		return factor_few(b, a, of, with_t);
+	left = factor(b, tc_build_part(b, a, 2, 0, h), of, true);
 	x = apply(b, left.v, left.t, true, tc_build_part(b, a, 2, h, w - h));
-	right = factor(b, tc_build_part(b, x, 1, h, m - h), with_t);
+	right = factor(b, tc_build_part(b, x, 1, h, m - h), of, with_t);
 	part[0] = tc_build_part(b, x, 1, 0, h);
 	part[1] = right.x;
 	column[0] = left.x;
@@ -499,15 +686,24 @@ void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value
 		return;
 	}
 	if (m >= n) {
-		f = factor(b, *a, false);
+		f = factor(b, *a, n, false);
 	} else {
-		f = factor(b, tc_build_part(b, *a, 2, 0, m), true);
+		f = factor(b, tc_build_part(b, *a, 2, 0, m), m, true);
 		part[0] = f.x;
 		part[1] = apply(b, f.v, f.t, true, tc_build_part(b, *a, 2, m, n - m));
 		f.x = tc_build_join(b, 2, part, 2);
 	}
 	*a = f.x;
 	*taus = f.taus;
+}
+
+/* x and rows of zeros behind it, so many together. */
+static struct tc_value *with_rows(const struct tc_build *b, struct tc_value *x, int64_t rows)
+{
+	const int64_t none[] = { 0, 0, 0 }, more[] = { 0, rows - x->type->dim[1], 0 };
+	const struct tc_type *scalar = tc_tensor(b->c, (enum elem)x->type->elem, 0, NULL);
+
+	return more[1] ? tc_build_pad(b, x, tc_build_number(b, scalar, 0), none, more, none) : x;
 }
 
 /* x with ones on the diagonal before it, `more` rows and columns of zeros else. */
@@ -527,6 +723,59 @@ static struct tc_value *precede(const struct tc_build *b, struct tc_value *x, in
 }
 
 /*
+ * (I - V T V^H) x, where x has rows of zeros behind those that are given, or is the first n columns
+ * of an identity (NULL): of V^H but the first columns count.
+ */
+static struct tc_value *begin(const struct tc_build *b, struct tc_value *v, struct tc_value *t,
+			      struct tc_value *x, int64_t n)
+{
+	struct tc_value *w = tc_build_part(b, v, 1, 0, x ? x->type->dim[1] : n);
+
+	w = x ? tc_linalg_times(b, t, across(b, w, x)) :
+		tc_build_dot(b, t, tc_build_conjugate(b, w), 1, 2, 2);
+	w = tc_linalg_times(b, v, w);
+	x = x ? with_rows(b, x, v->type->dim[1]) : tc_linalg_identity(b, w->type);
+	return tc_build2(b, TC_SUBTRACT, x, w);
+}
+
+/*
+ * The same of few reflections of many rows, `a` as below. All is turned, so that what is long is a
+ * run of memory, which is read a few times.
+ */
+static struct tc_value *begin_long(const struct tc_build *b, struct tc_value *a,
+				   struct tc_value *taus, struct tc_value *x, int64_t n)
+{
+	struct tc_value *run = tc_build_turn(b, tc_build_part(b, a, 2, 0, taus->type->dim[1]));
+	struct tc_value *t, *w;
+
+	run = tc_build_select(b, tc_build_where(b, run->type, TC_CMP_LT), run,
+			      tc_build_number(b, run->type, 0));
+	run = tc_build_select(b, tc_build_where(b, run->type, TC_CMP_EQ),
+			      tc_build_number(b, run->type, 1), run);
+	t = join_products(b, products_of(b, run), taus);
+	w = tc_build_conjugate(b, tc_build_part(b, run, 2, 0, x ? x->type->dim[1] : n));
+	w = x ? tc_build_dot(b, x, w, 1, 1, 2) : tc_build_turn(b, w);
+	w = tc_linalg_times(b, tc_build_dot(b, w, t, 1, 2, 2), run);
+	x = x ? tc_build_turn(b, with_rows(b, x, run->type->dim[2])) :
+		tc_linalg_identity(b, w->type);
+	return tc_build_turn(b, tc_build2(b, TC_SUBTRACT, x, w));
+}
+
+/* The same of a small matrix, a reflection at a time; v [batch, m, w]. */
+static struct tc_value *begin_small(const struct tc_build *b, struct tc_value *v,
+				    struct tc_value *taus, int64_t n)
+{
+	const int64_t w = v->type->dim[2], dim[] = { v->type->dim[0], n, v->type->dim[1] };
+	const struct tc_type *t = tc_tensor(b->c, (enum elem)v->type->elem, 3, dim);
+	struct tc_value *q = tc_linalg_identity(b, t);
+
+	v = tc_build_turn(b, v);
+	for (int64_t j = w - 1; j >= 0; j--)
+		q = reflect(b, q, tc_build_part(b, v, 1, j, 1), tc_build_part(b, taus, 1, j, 1));
+	return tc_build_turn(b, q);
+}
+
+/*
  * Blocks of reflections apply from the last one to the first. The first row that one changes is
  * that of its first reflection: of an identity (x is NULL) what was not reached yet does not
  * have to be there. There one block of single numbers is worth double ones: V and taus may be
@@ -536,7 +785,6 @@ static struct tc_value *apply_all(const struct tc_build *b, struct tc_value *a,
 				  struct tc_value *taus, struct tc_value *x)
 {
 	int64_t m = a->type->dim[1], n = a->type->dim[2], k = taus->type->dim[1], from, w;
-	const int64_t rest[] = { a->type->dim[0], m - k, n - k };
 	const enum elem elem = (enum elem)a->type->elem;
 	bool is_identity = !x;
 	const enum elem work = k <= (is_identity ? BLOCK : FEW) ? wide_of(a->type) : elem;
@@ -544,17 +792,28 @@ static struct tc_value *apply_all(const struct tc_build *b, struct tc_value *a,
 
 	a = tc_build_convert(b, a, work);
 	taus = tc_build_convert(b, taus, work);
-	x = is_identity ? tc_linalg_identity(b, tc_tensor(b->c, work, 3, rest)) :
-			  tc_build_convert(b, x, work);
+	x = is_identity ? NULL : tc_build_convert(b, x, work);
+	if (k <= FEW && m >= TALL * k)
+		return tc_build_convert(b, begin_long(b, a, taus, x, n), elem);
 	for (from = (k - 1) / BLOCK * BLOCK; from >= 0; from -= BLOCK) {
 		w = k - from < BLOCK ? k - from : BLOCK;
 		v = tc_build_part(b, tc_build_part(b, a, 2, from, w), 1, from, m - from);
 		v = reflectors(b, v);
+		if (is_identity && is_small(a->type, n)) {
+			x = begin_small(b, v, taus, n);
+			break;
+		}
 		t = join_reflections(b, v, tc_build_part(b, taus, 1, from, w));
 		if (is_identity) {
-			x = apply(b, v, t, false, precede(b, x, w));
+			x = x ? apply(b, v, t, false, precede(b, x, w)) :
+				begin(b, v, t, NULL, n - from);
 			continue;
 		}
+		if (!from && x->type->dim[1] < m) {
+			x = begin(b, v, t, x, n);
+			continue;
+		}
+		x = with_rows(b, x, m);
 		part[0] = tc_build_part(b, x, 1, 0, from);
 		part[1] = apply(b, v, t, false, tc_build_part(b, x, 1, from, m - from));
 		x = from ? tc_build_join(b, 2, part, 1) : part[1];

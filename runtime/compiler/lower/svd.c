@@ -316,7 +316,7 @@ static struct svd solve(const struct tc_build *b, struct tc_value *a, bool vecto
 	}
 	d = solve_square(b, r, vectors);
 	if (taus && vectors)
-		d.u = tc_linalg_reflections(b, a, taus, extend(b, d.u, m, full ? m : n));
+		d.u = tc_linalg_reflections(b, a, taus, full ? extend(b, d.u, m, m) : d.u);
 	return d;
 }
 

@@ -284,13 +284,14 @@ static void check_lu(const struct lu_case *t)
 	free(a.data);
 }
 
-/* FEW of lower/lu.c and of linalg.c is 16: one loop, two, three, and none at all. */
+/* FEW of lower/lu.c and of linalg.c is 16: one block of columns, two, three, and none at all; more
+ * than 256 rows have loops. */
 static void lu_has_the_pivots_and_the_factors_of_plain_loops(void **state)
 {
 	static const int64_t shapes[][2] = {
 		{ 1, 1 }, { 2, 2 }, { 15, 15 }, { 16, 16 }, { 17, 17 }, { 32, 32 }, { 33, 33 },
 		{ 49, 49 }, { 1, 9 }, { 9, 1 }, { 16, 40 }, { 40, 16 }, { 17, 16 }, { 16, 17 },
-		{ 70, 33 }, { 33, 70 }, { 0, 0 }, { 0, 3 }, { 3, 0 },
+		{ 70, 33 }, { 33, 70 }, { 0, 0 }, { 0, 3 }, { 3, 0 }, { 270, 20 },
 	};
 	static const enum elem elems[] = { ELEM_F32, ELEM_F64, ELEM_C64, ELEM_C128 };
 
@@ -305,8 +306,9 @@ static void lu_has_the_pivots_and_the_factors_of_plain_loops(void **state)
 
 static void lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops(void **state)
 {
-	/* Without a loop, with one; batches smaller and larger than a matrix. */
-	static const int64_t shapes[][2] = { { 4, 4 }, { 6, 3 }, { 3, 6 }, { 20, 12 }, { 12, 20 } };
+	/* Of numbers, of columns, with a loop; batches smaller and larger than a matrix. */
+	static const int64_t shapes[][2] = { { 4, 4 }, { 6, 3 }, { 3, 6 }, { 20, 12 }, { 12, 20 },
+					     { 260, 5 } };
 	static const int64_t batches[] = { 1, 2, 30 };
 
 	(void)state;
@@ -319,6 +321,55 @@ static void lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops(void **sta
 	check_lu(&(struct lu_case){ ELEM_F32, 2, 20, 20, A_NAN });
 }
 
+/* How often `what` stands in the program of one call on f32[rows, columns], once it is taken
+ * apart. */
+static unsigned count_of(const char *what, const char *call, const char *in, const char *out)
+{
+	const struct tc_options options = { .level = 1, .verify = true };
+	char text[512], *final;
+	unsigned n = 0;
+	struct err err;
+
+	snprintf(text, sizeof(text), "module() {sym_name = \"m\"} () {\n"
+		 "  func() {sym_name = \"main\"} (%%1: %s) {\n    %%2, %%3%s = %s : %s\n"
+		 "    return(%%2)\n  }\n}\n", in, strstr(call, "Lu") ? ", %4" : "", call, out);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &options, "decompose",
+		     &final, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	for (const char *at = final; (at = strstr(at, what)); at++)
+		n++;
+	free(final);
+	return n;
+}
+
+/* A loop takes more instructions a column; it keeps the programs of many columns small. */
+static void few_columns_have_no_loop(void **state)
+{
+	static const char while_op[] = " = while(";
+
+	(void)state;
+	assert_int_equal(count_of(while_op, CALL("Qr"), "tensor<128x128xf32>",
+				  "tensor<128x128xf32>, tensor<128xf32>"), 0);
+	assert_int_equal(count_of(while_op, CALL("Qr"), "tensor<160x144xf32>",
+				  "tensor<160x144xf32>, tensor<144xf32>"), 9);
+	assert_int_equal(count_of(while_op, CALL("LuDecomposition"), "tensor<100x100xf32>",
+				  "tensor<100x100xf32>, tensor<100xi32>, tensor<100xi32>"), 0);
+	assert_int_equal(count_of(while_op, CALL("LuDecomposition"), "tensor<272x16xf32>",
+				  "tensor<272x16xf32>, tensor<16xi32>, tensor<272xi32>"), 1);
+}
+
+/* Products of few long columns would wait for memory; a small matrix is not cut in blocks. */
+static void few_products_are_made_of_few_columns(void **state)
+{
+	static const char product[] = " = dot_general(";
+
+	(void)state;
+	assert_int_equal(count_of(product, CALL("Qr"), "tensor<4096x8xf32>",
+				  "tensor<4096x8xf32>, tensor<8xf32>"), 0);
+	assert_int_equal(count_of(product, CALL("Qr"), "tensor<32x32xf32>",
+				  "tensor<32x32xf32>, tensor<32xf32>"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +379,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_factorised_is_named),
 		cmocka_unit_test(lu_has_the_pivots_and_the_factors_of_plain_loops),
 		cmocka_unit_test(lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops),
+		cmocka_unit_test(few_columns_have_no_loop),
+		cmocka_unit_test(few_products_are_made_of_few_columns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
