@@ -6,11 +6,17 @@
  * column, is one product behind them (Dongarra, Hammarling and Sorensen, 1989); until then
  * each column, and each vector that the matrix is multiplied with, is corrected by it. So that
  * passes over the matrix get shorter, rows and columns that are done are left behind from time
- * to time.
+ * to time. Of a small matrix, where instructions take longer than what they pass over, each
+ * column and row is taken off at once.
  */
 #include "runtime/compiler/lower/linalg.h"
 
-enum { PANEL = 8, PARTS = 6 };
+enum {
+	PANEL = 8, PARTS = 6,
+	MOST_WITHOUT_LOOP = 48,	/* rows of a small square matrix, which is no panels, */
+	MOST_HERMITIAN_SO = 32,	/* of a Hermitian one, */
+	SMALL = 4096,		/* and the elements of all of them */
+};
 
 /* Dims of what is one number for each row, and of a row for all; in [batch, rows, n]. */
 static const int64_t by_row[] = { 0, 1 }, as_is[] = { 0, 1, 2 };
@@ -71,15 +77,13 @@ static struct tc_value *rest_of_product(const struct tc_build *b, struct tc_valu
 }
 
 /* w of the reflection I - tau v v^H, of a Hermitian a: with x = tau a v, x - v |tau|^2 v^H a v
- * / 2. */
-static struct tc_value *find_w(const struct tc_build *b, struct tc_value *a,
-			       struct tc_value *const *state, struct tc_value *v,
+ * / 2; by: a v. */
+static struct tc_value *find_w(const struct tc_build *b, struct tc_value *by, struct tc_value *v,
 			       struct tc_value *tau)
 {
 	struct tc_value *x, *half;
 
-	x = rest_of_product(b, times(b, a, v), state[LEFT], state[RIGHT], v);
-	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, tau, x->type, by_row));
+	x = tc_build2(b, TC_MULTIPLY, by, tc_build_broadcast(b, tau, by->type, by_row));
 	half = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, x), v);
 	half = tc_build_sum(b, half, 1u << 2);
 	half = tc_build2(b, TC_MULTIPLY, tc_build2(b, TC_MULTIPLY, half, tau),
@@ -125,7 +129,8 @@ static void turn_hermitian(const struct tc_build *b, struct tc_value *i,
 	column = rest_of_column(b, column, state[LEFT], state[RIGHT], j);
 	h = reflect(b, column, next, i, state);
 	v = h.v;
-	w = find_w(b, p->a, state, v, h.tau);
+	w = rest_of_product(b, times(b, p->a, v), state[LEFT], state[RIGHT], v);
+	w = find_w(b, w, v, h.tau);
 	put_pair(b, state, i, 0, v, w);
 	put_pair(b, state, i, 1, w, v);
 }
@@ -227,8 +232,7 @@ static void reduce_some(const struct tc_build *b, const struct panels *p, int64_
 		state[0] = tc_build_part(b, state[0], d, some, t->dim[1] - some);
 }
 
-/* What is kept of all columns, [batch, n, n] and [batch, n]. */
-static void condense(const struct tc_build *b, struct tc_value *a, bool is_hermitian,
+static void condense_panels(const struct tc_build *b, struct tc_value *a, bool is_hermitian,
 		     struct tc_value **kept)
 {
 	int64_t n = a->type->dim[1], done = 0, left, some;
@@ -255,6 +259,122 @@ static void condense(const struct tc_build *b, struct tc_value *a, bool is_hermi
 	}
 	for (unsigned k = 0; k < n_kept; k++)
 		kept[k] = tc_build_part(b, tc_build_join(b, parts, all[k], 1), 1, 0, n);
+}
+
+/* [batch, n] */
+static struct tc_value *zeros_of(const struct tc_build *b, const struct tc_type *t, int64_t n)
+{
+	const int64_t dim[] = { t->dim[0], n };
+
+	return tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem, 2, dim), 0);
+}
+
+/* Vectors [batch, 1, n - first - j] for j = 0, 1, ... as rows [batch, n, n], behind zeros. */
+static struct tc_value *behind_zeros(const struct tc_build *b, const struct tc_type *t,
+				     struct tc_value *const *vectors, int64_t first)
+{
+	struct tc_value *part[2 * MOST_WITHOUT_LOOP + 1];
+	const int64_t n = t->dim[1], vector = n - first;
+	unsigned parts = 0;
+
+	for (int64_t j = 0; j < n; j++) {
+		const int64_t run[] = { t->dim[0], j < vector ? vector - j : 0 };
+
+		if (first + j)
+			part[parts++] = zeros_of(b, t, n - run[1]);
+		if (run[1])
+			part[parts++] = tc_build_reshape(b, vectors[j], 2, run);
+	}
+	return tc_build_reshape(b, tc_build_join(b, parts, part, 1), 3, t->dim);
+}
+
+/* x - l r^H, l and r [batch, 1, n]. */
+static struct tc_value *without(const struct tc_build *b, struct tc_value *x, struct tc_value *l,
+				struct tc_value *r)
+{
+	r = tc_build_broadcast(b, tc_build_conjugate(b, r), x->type, as_is);
+	l = tc_build_broadcast(b, tc_build_turn(b, l), x->type, as_is);
+	return tc_build2(b, TC_SUBTRACT, x, tc_build2(b, TC_MULTIPLY, l, r));
+}
+
+/* A Hermitian matrix without panels: what is left behind each column. */
+static void condense_small_hermitian(const struct tc_build *b, struct tc_value *a,
+				     struct tc_value **kept)
+{
+	const struct tc_type *t = a->type, *s32 = tc_tensor(b->c, ELEM_S32, 0, NULL);
+	const int64_t n = t->dim[1];
+	struct tc_value *done[MOST_WITHOUT_LOOP], *taus[MOST_WITHOUT_LOOP], *v, *w;
+	struct tc_reflection h;
+
+	for (int64_t j = 0; j < n; j++) {
+		const int64_t left = n - j - 1;
+
+		h = tc_linalg_reflection(b, tc_build_conjugate(b, tc_build_part(b, a, 1, 0, 1)),
+					 tc_build_number(b, s32, 1));
+		done[j] = h.column;
+		taus[j] = h.tau;
+		if (!left)
+			break;
+		w = tc_build_reshape(b, times(b, a, h.v), 3, h.v->type->dim);
+		w = tc_build_part(b, find_w(b, w, h.v, h.tau), 2, 1, left);
+		v = tc_build_part(b, h.v, 2, 1, left);
+		a = tc_build_part(b, tc_build_part(b, a, 1, 1, left), 2, 1, left);
+		a = without(b, without(b, a, v, w), w, v);
+	}
+	kept[DONE] = behind_zeros(b, t, done, 0);
+	kept[TAUS] = tc_build_join(b, (unsigned)n, taus, 1);
+}
+
+/*
+ * A square matrix without panels: two instructions for a column and two for a row, of what is left
+ * behind those before.
+ */
+static void condense_small(const struct tc_build *b, struct tc_value *a, struct tc_value **kept)
+{
+	const struct tc_type *t = a->type, *s32 = tc_tensor(b->c, ELEM_S32, 0, NULL);
+	const int64_t n = t->dim[1];
+	struct tc_value *first = tc_build_number(b, s32, 0);
+	struct tc_value *done[2][MOST_WITHOUT_LOOP], *taus[2][MOST_WITHOUT_LOOP];
+	struct tc_reflection h;
+
+	for (int64_t j = 0; j < n; j++) {
+		const int64_t left = n - j - 1;
+
+		a = tc_build_turn(b, a);
+		h = tc_linalg_reflection(b, tc_build_part(b, a, 1, 0, 1), first);
+		done[0][j] = h.column;
+		taus[0][j] = h.tau;
+		taus[1][j] = zeros_of(b, t, 1);
+		if (!left)
+			break;
+		a = tc_linalg_reflect(b, tc_build_part(b, a, 1, 1, left), h.v,
+				      tc_build_conjugate(b, h.tau));
+		a = tc_build_turn(b, a);
+		h = tc_linalg_reflection(b, tc_build_conjugate(b, tc_build_part(b, a, 1, 0, 1)),
+					 first);
+		done[1][j] = h.column;
+		taus[1][j] = h.tau;
+		a = tc_linalg_reflect(b, tc_build_part(b, a, 1, 1, left),
+				      tc_build_conjugate(b, h.v), h.tau);
+	}
+	for (unsigned side = 0; side < 2; side++) {
+		kept[side * KEPT + DONE] = behind_zeros(b, t, done[side], side);
+		kept[side * KEPT + TAUS] = tc_build_join(b, (unsigned)n, taus[side], 1);
+	}
+}
+
+/* What is kept of all columns, [batch, n, n] and [batch, n]. */
+static void condense(const struct tc_build *b, struct tc_value *a, bool is_hermitian,
+		     struct tc_value **kept)
+{
+	const int64_t most = is_hermitian ? MOST_HERMITIAN_SO : MOST_WITHOUT_LOOP;
+
+	if (a->type->dim[1] > most || a->type->count > SMALL)
+		condense_panels(b, a, is_hermitian, kept);
+	else if (is_hermitian)
+		condense_small_hermitian(b, a, kept);
+	else
+		condense_small(b, a, kept);
 }
 
 /* Reflections that begin beside the diagonal, of all rows but the first, as those of a QR. */

@@ -93,6 +93,9 @@ struct tc_reflection {
 };
 struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,
 					  struct tc_value *j);
+/* x - w v for each row of x [batch, rows, n], w = tau v^H x, v [batch, 1, n], tau [batch, 1]. */
+struct tc_value *tc_linalg_reflect(const struct tc_build *b, struct tc_value *x,
+				   struct tc_value *v, struct tc_value *tau);
 /* QR as LAPACK's geqrf leaves it: R above, reflectors below; taus [batch, min]. qr.c */
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus);
 /* The product of the reflections in `a` times x, of as many rows, the last of which are zero where

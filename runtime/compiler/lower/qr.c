@@ -282,9 +282,8 @@ static struct tc_value *reflect_long(const struct tc_build *b, struct tc_value *
 	return tc_build_join(b, (unsigned)w, column, 1);
 }
 
-/* x - w v for each column of x [batch, columns, rows], w = tau v^H x, v [batch, 1, rows]. */
-static struct tc_value *reflect(const struct tc_build *b, struct tc_value *x, struct tc_value *v,
-				struct tc_value *tau)
+struct tc_value *tc_linalg_reflect(const struct tc_build *b, struct tc_value *x,
+				   struct tc_value *v, struct tc_value *tau)
 {
 	struct tc_value *w;
 
@@ -309,8 +308,8 @@ static struct tc_value *reflect_short(const struct tc_build *b, struct tc_value 
 		column[j] = h.column;
 		tau[j] = h.tau;
 		if (j + 1 < w)
-			x = reflect(b, tc_build_part(b, x, 1, 1, w - j - 1), h.v,
-				    tc_build_conjugate(b, h.tau));
+			x = tc_linalg_reflect(b, tc_build_part(b, x, 1, 1, w - j - 1), h.v,
+					      tc_build_conjugate(b, h.tau));
 	}
 	return tc_build_join(b, (unsigned)w, column, 1);
 }
@@ -771,7 +770,8 @@ static struct tc_value *begin_small(const struct tc_build *b, struct tc_value *v
 
 	v = tc_build_turn(b, v);
 	for (int64_t j = w - 1; j >= 0; j--)
-		q = reflect(b, q, tc_build_part(b, v, 1, j, 1), tc_build_part(b, taus, 1, j, 1));
+		q = tc_linalg_reflect(b, q, tc_build_part(b, v, 1, j, 1),
+				      tc_build_part(b, taus, 1, j, 1));
 	return tc_build_turn(b, q);
 }
 

@@ -356,6 +356,10 @@ static void few_columns_have_no_loop(void **state)
 				  "tensor<100x100xf32>, tensor<100xi32>, tensor<100xi32>"), 0);
 	assert_int_equal(count_of(while_op, CALL("LuDecomposition"), "tensor<272x16xf32>",
 				  "tensor<272x16xf32>, tensor<16xi32>, tensor<272xi32>"), 1);
+	assert_int_equal(count_of(while_op, CALL("tessera.tridiagonal"), "tensor<32x32xf64>",
+				  "tensor<32x32xf64>, tensor<31xf64>"), 0);
+	assert_int_not_equal(count_of(while_op, CALL("tessera.tridiagonal"), "tensor<33x33xf64>",
+				      "tensor<33x33xf64>, tensor<32xf64>"), 0);
 }
 
 /* Products of few long columns would wait for memory; a small matrix is not cut in blocks. */
