@@ -15,6 +15,8 @@
 enum {
 	FEW = 16,	/* columns or rows that a loop does one by one */
 	MANY = 16,	/* systems, which lanes may go along */
+	FEW_MATRICES = 8,	/* whose columns are done one by one, but of FEW_CELLS numbers */
+	FEW_CELLS = 16,
 	LEAST_TURNED = 512,	/* matrices, of which each number is moved to those of others */
 	MOST_WITHOUT_LOOPS = 128,	/* rows of a system that is not of many */
 	MOST_FACTORED_SO = 64,	/* rows of a matrix, */
@@ -228,6 +230,11 @@ void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_
 }
 
 /* Of many matrices a cell is a run of memory: they are turned about, the batch last. */
+bool tc_linalg_worth_cells(const struct tc_type *t)
+{
+	return t->dim[0] > FEW_MATRICES || t->dim[1] * t->dim[2] <= FEW_CELLS;
+}
+
 void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells)
 {
 	static const int64_t last[] = { 1, 2, 0 };

@@ -61,6 +61,9 @@ struct tc_cells {
 	int64_t rows, columns;
 	struct tc_value *at[TC_MOST_CELLS][TC_MOST_CELLS];
 };
+/* Whether there are matrices enough for that, or so few numbers that QR and LU of one are fewer
+ * instructions so than column by column. */
+bool tc_linalg_worth_cells(const struct tc_type *t);
 void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells);
 /* The matrices again; cells may have more than one column each, the same number of a row. */
 struct tc_value *tc_linalg_from_cells(const struct tc_build *b, const struct tc_cells *cells);

@@ -4,8 +4,7 @@
  * left: what is right of the first half is a triangular system and one product, and so nearly all
  * of the work (Toledo, 1997). The few are a loop with a few elementwise ops on the whole batch
  * inside. There the matrix is turned: a column is a run of memory, or lanes go along the batch; and
- * rows are put in their order once, behind the loop. A matrix of up to TC_MOST_CELLS rows has no
- * loop.
+ * rows are put in their order once, behind the loop. A matrix that is not large has no loop.
  */
 #include <math.h>
 #include <string.h>
@@ -400,7 +399,7 @@ static struct lu factor(const struct tc_build *b, struct tc_value *a)
 	struct tc_value *top, *rest, *part[2], *column[2];
 	struct lu left, right;
 
-	if (m <= TC_MOST_CELLS)
+	if (m <= TC_MOST_CELLS && tc_linalg_worth_cells(a->type))
 		return factor_cells(b, a);
 	if (w <= FEW)
 		return factor_few(b, a);

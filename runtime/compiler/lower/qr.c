@@ -523,7 +523,8 @@ static struct block factor(const struct tc_build *b, struct tc_value *a, int64_t
 static bool is_in_cells(const struct tc_type *t)
 {
 	return t->dim[1] <= TC_MOST_CELLS && t->dim[2] <= TC_MOST_CELLS &&
-	       t->dim[1] * t->dim[2] <= MOST_CELLS && wide_of(t) != (enum elem)t->elem;
+	       t->dim[1] * t->dim[2] <= MOST_CELLS && tc_linalg_worth_cells(t) &&
+	       wide_of(t) != (enum elem)t->elem;
 }
 
 /* y + conj(v) x, y may be NULL. */

@@ -362,6 +362,22 @@ static void few_columns_have_no_loop(void **state)
 				      "tensor<33x33xf64>, tensor<32xf64>"), 0);
 }
 
+/* Numbers one by one are many instructions, but of many matrices, of which each is long. */
+static void a_small_matrix_alone_is_done_by_columns(void **state)
+{
+	static const char product[] = " = multiply(";
+
+	(void)state;
+	assert_in_range(count_of(product, CALL("LuDecomposition"), "tensor<8x8x8xf32>",
+				 "tensor<8x8x8xf32>, tensor<8x8xi32>, tensor<8x8xi32>"), 7, 20);
+	assert_in_range(count_of(product, CALL("LuDecomposition"), "tensor<9x8x8xf32>",
+				 "tensor<9x8x8xf32>, tensor<9x8xi32>, tensor<9x8xi32>"), 100, 200);
+	assert_in_range(count_of(product, CALL("Qr"), "tensor<8x8x8xf32>",
+				 "tensor<8x8x8xf32>, tensor<8x8xf32>"), 8, 80);
+	assert_in_range(count_of(product, CALL("Qr"), "tensor<9x8x8xf32>",
+				 "tensor<9x8x8xf32>, tensor<9x8xf32>"), 300, 800);
+}
+
 /* Products of few long columns would wait for memory; a small matrix is not cut in blocks. */
 static void few_products_are_made_of_few_columns(void **state)
 {
@@ -384,6 +400,7 @@ int main(void)
 		cmocka_unit_test(lu_has_the_pivots_and_the_factors_of_plain_loops),
 		cmocka_unit_test(lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops),
 		cmocka_unit_test(few_columns_have_no_loop),
+		cmocka_unit_test(a_small_matrix_alone_is_done_by_columns),
 		cmocka_unit_test(few_products_are_made_of_few_columns),
 	};
 
