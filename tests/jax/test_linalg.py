@@ -197,8 +197,8 @@ def check(method, names, a, device, cpu, alike=False):
             lapack[what][:] = lapack[what].max()
         # Of f64 the reference is LAPACK too, so that its own error seems to be zero.
         least = eps if np.finfo(a.dtype).bits == 32 else 2 * eps
-        if what != "values":
-            least = eps * np.sqrt(min(a.shape[1:]))
+        if what != "values":  # of a small matrix LAPACK's own may be small by chance
+            least = eps * np.sqrt(max(min(a.shape[1:]), 8))
         bound = TIMES * np.maximum(np.maximum(lapack[what], lapack[what][0]), least)
         for i, name in enumerate(names):
             assert found[i] <= bound[i], (
@@ -711,8 +711,9 @@ def test_many_small_matrices_are_done_as_few_are(function, n, dtype, device):
     a = (a @ adjoint(a) + np.eye(n)).astype(dtype)
     many = run(function, device, a)
     few = [run(function, device, part) for part in np.split(a, 2)]
-    for x, *parts in zip(many, *few):
-        np.testing.assert_array_equal(x, np.concatenate(parts))
+    for x, *parts in zip(many, *few):  # sums may take another order
+        bound = 4 * np.finfo(dtype).eps * np.abs(x).max()
+        np.testing.assert_allclose(x, np.concatenate(parts), rtol=0, atol=bound)
 
 
 @pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])
