@@ -48,7 +48,8 @@ static bool is_plain_sum(struct vec_plan *p, const struct isa_uop *u)
 		    u->op != UOP_CVT || u->elem != ELEM_BF16 || u->to != ELEM_F32)
 			return false;
 	}
-	p->is_product = p->n_uop && u->op == UOP_MUL;
+	/* a body may also make a product that is not summed */
+	p->is_product = out->value == p->n_in && u->op == UOP_MUL;
 	return p->n_uop <= 1 && p->factor[0] < p->n_in && p->factor[1] < p->n_in;
 }
 

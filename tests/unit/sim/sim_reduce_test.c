@@ -795,6 +795,42 @@ static void sums_of_rows_are_the_same_on_each_path(void **state)
 	}
 }
 
+/* A product beside a sum that is not of it: the sum is of the elements themselves, along rows and
+ * of rows, in one tile and in many. */
+static void products_that_nobody_reads_are_not_summed(void **state)
+{
+	enum { MOST = 20000 };
+	static float a[MOST * 64], sum[64];
+	static const int64_t dims[][2] = { { 5, 16 }, { 32, 64 }, { MOST, 64 } };
+	struct sim_run run;
+
+	(void)state;
+	for (unsigned i = 0; i < MOST * 64; i++)
+		a[i] = 3;
+	for (unsigned i = 0; i < 3 * 3 * 2; i++) {
+		int64_t kept = dims[i / 3 % 3][1], folded = dims[i / 3 % 3][0];
+		bool along = i / 9;
+		struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
+			.rank = 2, .n_in = 1, .n_out = 1, .n_uop = 1,
+			.dim = { folded, kept, 1, 1, 1, 1, 1, 1 } } };
+		struct vt vt;
+
+		in.op[0] = (struct isa_operand){ .elem = ELEM_F32,
+			.stride = { along ? 4 : kept * 4, along ? folded * 4 : 4 } };
+		in.op[1] = (struct isa_operand){ .elem = ELEM_F32, .binding = 1,
+			.combine = ISA_COMBINE_ADD, .stride = { 0, 4 } };
+		in.uop[0] = vt_uop(UOP_MUL, ELEM_F32, 0, 0, 0);
+		if (!vt_open(&vt, paths[i % 3], 1 + i % 3))
+			continue;
+		assert_int_equal(vt_run(&vt, &in, (struct vt_mem[]){
+			{ a, (uint64_t)(folded * kept) * 4 }, { sum, (uint64_t)kept * 4 } }, 2,
+			&run), 0);
+		for (int64_t j = 0; j < kept; j++)
+			assert_true(sum[j] == (float)(3 * folded));
+		vt_close(&vt);
+	}
+}
+
 /* One operand of f32 in a row of n, folded by `op`. */
 static void sum_row(struct vt *vt, int64_t n, float *x, float *init, float *out)
 {
@@ -884,6 +920,7 @@ int main(void)
 		cmocka_unit_test(products_are_summed_along_rows),
 		cmocka_unit_test(rows_are_summed_where_they_lie),
 		cmocka_unit_test(sums_of_rows_are_the_same_on_each_path),
+		cmocka_unit_test(products_that_nobody_reads_are_not_summed),
 		cmocka_unit_test(init_enters_once),
 		cmocka_unit_test(bad_reductions_are_refused),
 	};
