@@ -19,6 +19,7 @@ struct slide {
 	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
 	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
 	int64_t first;			/* and to the window's own first point */
+	int64_t inside[ISA_MAX_SPATIAL];	/* the last origin with all taps in the side */
 };
 
 struct conv_plan {
@@ -112,10 +113,10 @@ static inline void copy_inside(const struct window *w, const uint8_t *from, int6
 	unsigned d = s->n_spatial - 1;
 	int64_t tap = s->features * s->bytes, step = s->dilation[d] * s->step[d];
 
-	if (s->features == 1)
-		sim_product_gather(from, step, count, s->bytes, to);
-	else if (s->feature_step == s->bytes && step == tap)
+	if (step == tap && (s->features == 1 || s->feature_step == s->bytes))
 		memcpy(to, from, (size_t)(count * tap));
+	else if (s->features == 1)
+		sim_product_gather(from, step, count, s->bytes, to);
 	else
 		for (int64_t i = 0; i < count; i++, from += step, to += tap)
 			sim_product_gather(from, s->feature_step, s->features, s->bytes, to);
@@ -132,8 +133,12 @@ static void copy_whole(const struct window *w, uint8_t *to)
 	const uint8_t *from = w->at;
 
 	for (unsigned d = 0; d < 2; d++) {
-		low[d] = reach(w, d, 0);
-		count[d] = reach(w, d, s->size[d]) - low[d];
+		low[d] = 0;
+		count[d] = s->taps[d];
+		if (w->origin[d] < 0 || w->origin[d] > s->inside[d]) {
+			low[d] = reach(w, d, 0);
+			count[d] = reach(w, d, s->size[d]) - low[d];
+		}
 		from += (w->origin[d] + low[d] * s->dilation[d]) * s->step[d];
 	}
 	if (count[0] < s->taps[0] || count[1] < s->taps[1])
@@ -502,6 +507,7 @@ static void find_slides(struct conv_plan *p)
 		l->dilation[d] = c->rhs_dilation[d];
 		l->holes[d] = c->lhs_dilation[d];
 		l->step[d] = p->lhs.stride[2 + d];
+		l->inside[d] = l->size[d] - 1 - (l->taps[d] - 1) * l->dilation[d];
 		r->dilation[d] = r->holes[d] = 1;
 		r->step[d] = p->rhs.stride[2 + d];
 		if (c->reversed >> d & 1) {
