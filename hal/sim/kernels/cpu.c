@@ -3,8 +3,11 @@
  * one; on other CPUs that one is all there is (SIM_X86 in cpu.h). */
 #include "hal/sim/kernels/cpu.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "hal/base/files.h"
 
 #ifdef __x86_64__
 #include <asm/prctl.h>
@@ -79,11 +82,26 @@ static size_t cache_bytes(int name, size_t otherwise)
 	return n > 0 ? (size_t)n : otherwise;
 }
 
+/* Of what one core reaches: sysconf() adds up all such caches of the socket on AMD's CPUs. */
+static size_t last_cache_bytes(void)
+{
+	static const char size[] = "/sys/devices/system/cpu/cpu0/cache/index3/size";
+	char line[32], *end;
+	unsigned long n;
+
+	if (files_read_line(size, line, sizeof(line))) {
+		n = strtoul(line, &end, 10);
+		if (n && !strcmp(end, "K"))
+			return n << 10;
+	}
+	return cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+}
+
 void sim_cpu_detect(struct sim_cpu *cpu)
 {
 	cpu->path = SIM_PORTABLE;
 	cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-	cpu->l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+	cpu->l3_bytes = last_cache_bytes();
 	detect_vectors(cpu);
 }
 

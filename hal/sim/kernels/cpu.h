@@ -29,7 +29,7 @@ struct sim_cpu {
 	bool bf16_slow;		/* avx512_bf16 has half the rate of FMAs of f32 */
 	bool amx_bf16, amx_int8;	/* the process was let use tiles, too */
 	unsigned lanes;		/* threads of a job; the creator of the sim sets it */
-	size_t l1_bytes, l3_bytes;	/* data caches, or a usual size if unknown */
+	size_t l1_bytes, l3_bytes;	/* caches of one core, or a usual size if unknown */
 };
 
 /* Asks the CPU and the operating system, and the latter for leave to use AMX's tiles. Sets

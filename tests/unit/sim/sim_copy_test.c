@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* COPY: any strides, all element sizes, each path, against plain loops. */
+#include "hal/base/files.h"
 #include "tests/unit/sim/sim_insn.h"
 
 static const struct sim_family *const used __attribute__((used)) = &sim_family_copy;
@@ -331,6 +332,19 @@ static void malformed_copies_are_refused(void **state)
 	vt_close(&t);
 }
 
+/* What one core reaches, where Linux tells: more is other cores' and holds nothing for it. */
+static void no_more_than_one_last_cache_is_counted_on(void **state)
+{
+	struct sim_cpu cpu;
+	char line[32];
+
+	(void)state;
+	if (!files_read_line("/sys/devices/system/cpu/cpu0/cache/index3/size", line, sizeof(line)))
+		skip();
+	sim_cpu_detect(&cpu);
+	assert_int_equal(cpu.l3_bytes, strtoull(line, NULL, 10) << 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +357,7 @@ int main(void)
 		cmocka_unit_test(repeated_elements_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
+		cmocka_unit_test(no_more_than_one_last_cache_is_counted_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
