@@ -715,7 +715,7 @@ static bool is_small(struct sim_device *dev, struct sim_engine *e, const struct 
 	p = q->is_parked ? q->parked->program : find_program(dev, q);
 	/* A loop that was parked had its turn. Members of one launch run one after the other here,
 	 * and side by side on the crew, which takes longer to wake than short ones run. */
-	return p && p->last_ns <= dev->inline_ns / 3 * (p->is_joint ? 2 : 3) &&
+	return p && p->last_ns <= dev->inline_ns - (p->is_joint ? dev->inline_ns / 3 : 0) &&
 	       (p->is_straight || (p->last_ns && !q->is_parked));
 }
 
