@@ -5,6 +5,8 @@
 
 #include "runtime/compiler/back/emit.h"
 
+#define LINE_BYTES 64	/* of a cache */
+
 void tc_refuse(struct emit *e, const char *why)
 {
 	tc_fail(e->c, ERR_UNIMPLEMENTED, e->op, "%s", why);
@@ -217,6 +219,7 @@ static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_
 	struct isa_copy *c;
 	unsigned n = 0;
 	double bytes = elem_size;
+	bool by_lines;
 
 	/* Join dims that both sides walk as one. */
 	for (unsigned i = 0; i < rank; i++) {
@@ -238,6 +241,9 @@ static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_
 	}
 	if (n > ISA_MAX_RANK)
 		tc_refuse_dims(e, "it copies along", n);
+	/* Rows shorter than a line of a cache take as long as as many elements. */
+	by_lines = n && s[n - 1] == elem_size && t[n - 1] == elem_size &&
+		   d[n - 1] * elem_size >= LINE_BYTES;
 	c = tc_put(e, op, sizeof(*c));
 	c->rank = (uint8_t)n;
 	c->elem_bytes = (uint8_t)elem_size;
@@ -250,8 +256,7 @@ static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_
 		c->dst.stride[i] = t[i];
 	}
 	e->bytes += 2 * bytes;
-	/* What lies side by side goes by whole lines. */
-	e->cost_ns += bytes * (!n || (s[n - 1] == elem_size && t[n - 1] == elem_size) ? 0.05 : 0.2);
+	e->cost_ns += bytes * (by_lines ? 0.05 : 0.2);
 }
 
 void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_size,
