@@ -11,14 +11,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
 
 enum {
 	GROUP = 32,	/* elements */
 	WORTH = 4,	/* times fewer elements to sort */
 	ROUNDS = 16,	/* largest elements that are found one after the other before a sort is
-			 * as quick */
+			 * as quick, */
+	PER_ROUND = 24,	/* of so many elements of all rows for each: of fewer a sort is done
+			 * before the rounds have begun */
 };
 
 /* A sort of `n` arrays by the first of them along their last dim. */
@@ -50,10 +51,11 @@ static void sort_and_cut(const struct tc_build *b, int64_t k, struct tc_value **
 		v[i] = tc_build_part(b, v[i], 1, 0, k);
 }
 
-/* Whether the first k of n keys are found in rounds, each of which is a reduction of rows. */
-static bool goes_by_rounds(enum elem elem, int64_t n, int64_t k)
+/* Whether the first k of each row, of so many keys together, are found in rounds, each of which is
+ * a reduction of rows. */
+static bool goes_by_rounds(enum elem elem, int64_t keys, int64_t k)
 {
-	return k <= ROUNDS && elem_bytes(elem) <= 4 && n <= ISA_MAX_ROW;
+	return k <= ROUNDS && elem_bytes(elem) <= 4 && keys >= PER_ROUND * k;
 }
 
 /*
@@ -94,7 +96,7 @@ static void find_by_rounds(const struct tc_build *b, int64_t k, struct tc_value 
 /* The first k of each row in falling order; v: keys and their places, [rows, n], these rising. */
 static void find_few(const struct tc_build *b, int64_t k, struct tc_value **v)
 {
-	if (goes_by_rounds((enum elem)v[0]->type->elem, v[0]->type->dim[1], k))
+	if (goes_by_rounds((enum elem)v[0]->type->elem, v[0]->type->count, k))
 		find_by_rounds(b, k, v);
 	else
 		sort_and_cut(b, k, v);
@@ -245,7 +247,7 @@ void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op)
 		return;
 	k = elements_used(op, last);
 	if (k < 1 || t->dim[last] >> 31 || !t->count ||
-	    (t->dim[last] < WORTH * GROUP * k && !goes_by_rounds(elem, t->dim[last], k)))
+	    (t->dim[last] < WORTH * GROUP * k && !goes_by_rounds(elem, t->count, k)))
 		return;
 	order.is_rising = tc_attr_int(op->regions[0].block->first, "comparison_direction", 0) ==
 			  TC_CMP_LT;
