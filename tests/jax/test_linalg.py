@@ -862,3 +862,15 @@ def test_the_gradient_of_a_tridiagonal_system(device, cpu):
     f = jax.grad(loss, argnums=(0, 1, 2, 3))
     for got, want in zip(run(f, device, *args), run(f, cpu, *args), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+
+
+# Rows and columns of which the last ones are too small to be squared.
+@pytest.mark.parametrize("n", [17, 32, 49])
+@pytest.mark.parametrize("least", [-20, -30])
+def test_svd_of_steep(n, least):
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((8, n, n)) * np.logspace(0, least, n)
+    a[4:] = np.swapaxes(a[4:], 1, 2)
+    u, _, vh = jax.jit(jnp.linalg.svd)(a.astype(np.float32))
+    for x in widen(u, adjoint(np.asarray(vh))):
+        assert off_unitary(x).max() < 1e-5

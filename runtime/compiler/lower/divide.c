@@ -581,19 +581,21 @@ static struct halves begin(const struct tc_build *b, struct tc_value *d, struct 
 	return h;
 }
 
-/* Bidiagonal blocks of two: a row d, e, whose length is the value, and none. */
+/* Bidiagonal blocks of two: a row d, e, whose length is the value, and none. One too short to be
+ * squared with all its digits is far below a unit of the matrix's size, and counts as no row. */
 static struct halves begin_bidiagonal(const struct tc_build *b, struct tc_value *d,
 				      struct tc_value *e)
 {
 	struct halves x = { .is_bidiagonal = true };
+	const double least = d->type->elem == ELEM_F32 ? 0x1p-100 : 0x1p-960;
 	struct tc_value *length, *none, *part[2];
 
 	d = between(b, d, 1);
 	e = between(b, e, 1);
 	length = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, d, d),
 			   tc_build2(b, TC_MULTIPLY, e, e));
+	none = tc_build_compare(b, TC_CMP_LT, length, tc_build_number(b, length->type, least));
 	length = tc_build1(b, TC_SQRT, length);
-	none = tc_build_compare(b, TC_CMP_EQ, length, tc_build_number(b, length->type, 0));
 	part[0] = length;
 	part[1] = tc_build_number(b, length->type, 0);
 	x.values = tc_build_join(b, 2, part, 1);
