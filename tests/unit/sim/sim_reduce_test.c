@@ -795,9 +795,9 @@ static void sums_of_rows_are_the_same_on_each_path(void **state)
 	}
 }
 
-/* A product beside a sum that is not of it: the sum is of the elements themselves, along rows and
- * of rows, in one tile and in many. */
-static void products_that_nobody_reads_are_not_summed(void **state)
+/* A product beside a sum that is not of it, and another function than a product that is summed: the
+ * sum is of what its output names, along rows and of rows, in one tile and in many. */
+static void sums_are_of_what_their_output_names(void **state)
 {
 	enum { MOST = 20000 };
 	static float a[MOST * 64], sum[64];
@@ -807,9 +807,9 @@ static void products_that_nobody_reads_are_not_summed(void **state)
 	(void)state;
 	for (unsigned i = 0; i < MOST * 64; i++)
 		a[i] = 3;
-	for (unsigned i = 0; i < 3 * 3 * 2; i++) {
+	for (unsigned i = 0; i < 3 * 3 * 2 * 2; i++) {
 		int64_t kept = dims[i / 3 % 3][1], folded = dims[i / 3 % 3][0];
-		bool along = i / 9;
+		bool along = i / 9 % 2, is_twice = i / 18;
 		struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
 			.rank = 2, .n_in = 1, .n_out = 1, .n_uop = 1,
 			.dim = { folded, kept, 1, 1, 1, 1, 1, 1 } } };
@@ -819,14 +819,15 @@ static void products_that_nobody_reads_are_not_summed(void **state)
 			.stride = { along ? 4 : kept * 4, along ? folded * 4 : 4 } };
 		in.op[1] = (struct isa_operand){ .elem = ELEM_F32, .binding = 1,
 			.combine = ISA_COMBINE_ADD, .stride = { 0, 4 } };
-		in.uop[0] = vt_uop(UOP_MUL, ELEM_F32, 0, 0, 0);
+		in.uop[0] = vt_uop(is_twice ? UOP_ADD : UOP_MUL, ELEM_F32, 0, 0, 0);
+		in.op[1].value = is_twice;
 		if (!vt_open(&vt, paths[i % 3], 1 + i % 3))
 			continue;
 		assert_int_equal(vt_run(&vt, &in, (struct vt_mem[]){
 			{ a, (uint64_t)(folded * kept) * 4 }, { sum, (uint64_t)kept * 4 } }, 2,
 			&run), 0);
 		for (int64_t j = 0; j < kept; j++)
-			assert_true(sum[j] == (float)(3 * folded));
+			assert_true(sum[j] == (float)((is_twice ? 6 : 3) * folded));
 		vt_close(&vt);
 	}
 }
@@ -920,7 +921,7 @@ int main(void)
 		cmocka_unit_test(products_are_summed_along_rows),
 		cmocka_unit_test(rows_are_summed_where_they_lie),
 		cmocka_unit_test(sums_of_rows_are_the_same_on_each_path),
-		cmocka_unit_test(products_that_nobody_reads_are_not_summed),
+		cmocka_unit_test(sums_are_of_what_their_output_names),
 		cmocka_unit_test(init_enters_once),
 		cmocka_unit_test(bad_reductions_are_refused),
 	};
