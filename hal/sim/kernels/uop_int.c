@@ -288,31 +288,12 @@ static inline double inverse_of(double y)
 	return inverse;
 }
 
-/* Division by the constant in aux. */
-#define BY_CONSTANT(name, T, EXPR) \
-KERNEL(name) \
-{ \
-	const T y = (T)aux; \
-	const double inverse = inverse_of((double)y); \
-	T *d = dst; \
-	const T *pa = ra; \
-	UNUSED_ARGS; \
-	for (; n >= BLOCK; n -= BLOCK, d += BLOCK, pa += BLOCK) { \
-		IVDEP \
-		for (size_t j = 0; j < BLOCK; j++) { \
-			T x = pa[j], q = (T)((double)x * inverse); \
-			d[j] = (T)(EXPR); \
-		} \
-	} \
-	for (size_t j = 0; j < n; j++) { \
-		T x = pa[j], q = (T)((double)x * inverse); \
-		d[j] = (T)(EXPR); \
-	} \
-}
-BY_CONSTANT(s32_div_by, int32_t, q)
-BY_CONSTANT(s32_rem_by, int32_t, x - q * y)
-BY_CONSTANT(u32_div_by, uint32_t, q)
-BY_CONSTANT(u32_rem_by, uint32_t, x - q * y)
+/* Division by the constant in aux, whose inverse is made once: it is the same for all x. */
+#define QUOTIENT(T) ((T)((double)x * inverse_of((double)(T)aux)))
+UNARY(s32_div_by, int32_t, int32_t, QUOTIENT(int32_t))
+UNARY(s32_rem_by, int32_t, int32_t, x - QUOTIENT(int32_t) * (int32_t)aux)
+UNARY(u32_div_by, uint32_t, uint32_t, QUOTIENT(uint32_t))
+UNARY(u32_rem_by, uint32_t, uint32_t, x - QUOTIENT(uint32_t) * (uint32_t)aux)
 sim_uop_fn *const PATH(sim_uop_by_constant)[2][2] = {
 	{ s32_div_by, s32_rem_by }, { u32_div_by, u32_rem_by },
 };
