@@ -129,3 +129,30 @@ def test_other_memories_keep_the_order():
     host = SingleDeviceSharding(jax.devices("tessera")[0], memory_kind="pinned_host")
     y = jax.device_put(jax.device_put(x, fmt), host)
     np.testing.assert_array_equal(y, x)
+
+
+# The sides of the product, and where the dims of its result go.
+PRODUCTS = {
+    "a small matrix along the middle": ("ij,ajb->aib", (8, 8), (6, 8, 40)),
+    "few columns along the middle": ("ij,ajb->aib", (5, 8), (6, 8, 7)),
+    "heads": ("bhts,bshd->bthd", (2, 3, 17, 20), (2, 20, 3, 24)),
+    "all turned": ("ij,jk->ki", (33, 9), (9, 40)),
+    "batch last": ("bij,bjk->ikb", (4, 18, 5), (4, 5, 21)),
+    "rows between": ("ijc,cbk->bijk", (3, 20, 6), (6, 5, 9)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "complex64"])
+def test_a_product_is_made_where_its_transposition_puts_it(name, dtype):
+    spec, *shapes = PRODUCTS[name]
+    rng = np.random.default_rng(7)
+    x, y = (rng.integers(-4, 5, s).astype(dtype) for s in shapes)
+    if dtype == "complex64":
+        x, y = x + 1j * x[::-1], y - 2j * y[::-1]
+    f = jax.jit(lambda x, y: jnp.einsum(spec, x, y))
+    c = f.lower(x, y).compile()
+    wide = {"int8": "int64", "complex64": "complex64"}.get(dtype, "float64")
+    np.testing.assert_array_equal(
+        c(x, y), np.einsum(spec, x.astype(wide), y.astype(wide)).astype(dtype))
+    assert c.memory_analysis().temp_size_in_bytes == 0

@@ -16,6 +16,7 @@ struct mm_plan {
 	unsigned keep;		/* the flag of panels that are kept (kept.c), or 0 */
 	size_t kept_at;
 	uint64_t ns, adds;	/* adds: each with its multiplication */
+	bool turns_b;		/* SIM_IN_PLACE: b's columns are brought side by side */
 };
 
 /* A plan running; where b's panels are shared or kept, where they are and what all lanes are at. */
@@ -211,6 +212,48 @@ static void keep(struct sim_load *load, struct mm_plan *p)
 		p->piece = p->nb;
 }
 
+#define IN_PLACE_REGISTER 64	/* bytes: of columns at a time */
+/* Of more columns or rows panels are as fast, and of lines so far apart that they fall on each
+ * other in a cache, but not of few multiplications. */
+#define IN_PLACE_WIDE 3		/* registers of columns */
+#define IN_PLACE_PASSES 16
+#define IN_PLACE_FAR 1024	/* bytes */
+#define IN_PLACE_FAR_PASSES 4
+#define IN_PLACE_CELLS 1024
+
+static bool is_far(int64_t step)
+{
+	return step > IN_PLACE_FAR || step < -IN_PLACE_FAR;
+}
+
+/* How often the kernel goes along k: for eight rows at a time, and a register's columns. */
+static int64_t passes_of(int64_t rows, int64_t cols, int64_t bytes)
+{
+	int64_t wide = IN_PLACE_REGISTER / bytes, n = rows / 8;
+
+	n += (rows >> 2 & 1) + (rows >> 1 & 1) + (rows & 1);
+	return n * (cols >= wide ? (cols + wide - 1) / wide : cols >= 4 ? (cols + 3) / 4 : cols);
+}
+
+/* Whether products of few rows and columns are added up where they lie. */
+static bool choose_in_place(struct mm_plan *p)
+{
+	int64_t rows = p->dim[p->rank - 2], cols = p->dim[p->rank - 1];
+	int64_t bytes = p->mm.acc_bytes, most = IN_PLACE_PASSES;
+
+	if (!p->mm.panels.kernel.lone || !p->mm.k || !rows || !cols ||
+	    rows > p->mm.panels.kernel.mb || cols > IN_PLACE_WIDE * IN_PLACE_REGISTER / bytes)
+		return false;
+	p->turns_b = cols >= 4 && p->bk == bytes && p->bn != bytes;
+	if (p->batches == 1 && rows * cols <= IN_PLACE_CELLS / p->mm.k)
+		return true;
+	if (cols > 1 && p->bn != bytes && !p->turns_b)
+		return false;
+	if (is_far(p->ak) || (!p->turns_b && is_far(p->bk)))
+		most = IN_PLACE_FAR_PASSES;
+	return passes_of(rows, cols, bytes) <= most;
+}
+
 /* Each element of both sides, once. */
 static uint64_t sides_bytes(const struct isa_mm *mm, uint64_t batches)
 {
@@ -300,6 +343,8 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->ns = product_ns(p, work);
 	p->adds = work < 1e18 ? (uint64_t)work : UINT64_MAX / 4;
 	sim_product_choose_way(&p->mm, p->batches, p->dim[r - 2], p->dim[r - 1]);
+	if (p->mm.way == SIM_BY_PANELS && choose_in_place(p))
+		p->mm.way = SIM_IN_PLACE;
 	if (p->mm.way != SIM_BY_PANELS)
 		p->ns += moved_ns(p);
 	if (p->mm.way != SIM_BY_PANELS || !share(load, p))
@@ -562,30 +607,64 @@ static void run_products(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	}
 }
 
-/* ---- one small product ---- */
+/* ---- small products that are read where they lie ---- */
 
-static void run_lone(const struct mm_job *job)
+/* Adds up the sums, a panel's length of k at a time, as by panels. */
+static void sum_in_place(const struct sim_product_task *t, struct sim_product_lone *x,
+			 uint8_t *scratch)
 {
+	const struct mm_plan *p = t->plan;
+	const struct sim_product *mm = t->mm;
+	const int64_t most = mm->ku;
+	const uint8_t *b = t->b;
+
+	for (int64_t left = mm->k; left && !sim_stopped(t->run); left -= x->k) {
+		x->k = (unsigned)(left < most ? left : most);
+		x->b = b;
+		if (p->turns_b) {
+			mm->turn(scratch + mm->b_at, x->b_k, b, p->bn, t->cols, x->k);
+			x->b = scratch + mm->b_at;
+		}
+		mm->panels.kernel.lone(x);
+		x->a += x->k * x->a_k;
+		b += x->k * p->bk;
+		x->before = x->sums;
+		x->before_down = x->down;
+	}
+}
+
+static void run_in_place(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct mm_job *job = arg;
 	const struct mm_plan *p = job->j.plan;
 	const struct sim_product *mm = &p->mm;
-	const int64_t index[ISA_MAX_RANK] = { 0 };
-	uint8_t *s = sim_scratch(job->j.run, 0);
-	struct sim_product_task t = { .mm = mm, .run = job->j.run, .job = &job->j,
-		.rows = (unsigned)p->dim[p->rank - 2], .cols = (unsigned)p->dim[p->rank - 1] };
-	struct sim_product_lone x = { .a = job->j.a, .b = job->j.b, .a_row = p->am, .a_k = p->ak,
-		.b_k = p->bk, .b_col = p->bn, .sums = s + mm->sums_at, .down = t.cols,
-		.rows = t.rows, .cols = t.cols, .k = (unsigned)mm->k };
+	uint8_t *s = sim_scratch(job->j.run, lane);
 
-	go_direct(&t, index);
-	if (t.direct) {
-		x.sums = t.direct;
-		x.down = t.pitch;
-		x.before = t.plus;
-		x.before_down = t.plus_pitch;
+	for (uint64_t i = begin; i < end && !sim_stopped(job->j.run); i++) {
+		int64_t index[ISA_MAX_RANK] = { 0 };
+		struct sim_product_task t = { .mm = mm, .run = job->j.run, .plan = p,
+			.job = &job->j, .a = job->j.a, .b = job->j.b,
+			.rows = (unsigned)p->dim[p->rank - 2],
+			.cols = (unsigned)p->dim[p->rank - 1] };
+		struct sim_product_lone x = { .a_row = p->am, .a_k = p->ak,
+			.b_k = p->turns_b ? t.cols * mm->acc_bytes : p->bk,
+			.b_col = p->turns_b ? mm->acc_bytes : p->bn,
+			.sums = s + mm->sums_at, .down = t.cols, .rows = t.rows, .cols = t.cols };
+
+		find_batch(p, (int64_t)i, &t, index);
+		x.a = t.a;
+
+		go_direct(&t, index);
+		if (t.direct) {
+			x.sums = t.direct;
+			x.down = t.pitch;
+			x.before = t.plus;
+			x.before_down = t.plus_pitch;
+		}
+		sum_in_place(&t, &x, s);
+		if (!t.direct && !sim_stopped(job->j.run))
+			sim_product_finish(&t, s, x.sums, t.rows, index);
 	}
-	mm->panels.kernel.lone(&x);
-	if (!t.direct)
-		sim_product_finish(&t, s, x.sums, t.rows, index);
 }
 
 /* ---- b's panels for all lanes ---- */
@@ -707,8 +786,8 @@ static int run_mm(struct sim_run *run, const void *plan)
 		job.panels = run->shared;
 	if (p->phase)
 		run_shared(&job, is_packed);
-	else if (p->mm.way == SIM_BY_ITSELF)
-		run_lone(&job);
+	else if (p->mm.way == SIM_IN_PLACE)
+		sim_parallel(run, (uint64_t)p->batches, 1, p->ns, run_in_place, &job);
 	else if (p->mm.way == SIM_BY_PRODUCTS)
 		sim_parallel(run, ((uint64_t)p->batches + SIM_PRODUCT_TINY - 1) / SIM_PRODUCT_TINY,
 			     1, p->ns, run_products, &job);

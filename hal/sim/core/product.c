@@ -548,7 +548,6 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 #define TINY_COLS 16	/* of more, panels are as fast */
 #define TINY_K 64
 #define TINY_LEAST 64	/* rows: of fewer, panels are few */
-#define LONE_MOST 1024	/* multiplications: of more, panels are as fast */
 
 void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols)
 {
@@ -561,11 +560,8 @@ void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t row
 		mm->way = SIM_BY_PRODUCTS;
 	else if (rows >= TINY_LEAST && cols <= TINY_COLS && mm->k <= TINY_K)
 		mm->way = SIM_BY_ROWS;
-	else if (batches == 1 && rows <= mm->panels.kernel.mb &&
-		 rows * cols * mm->k <= LONE_MOST)
-		mm->way = SIM_BY_ITSELF;
 	/* An epilogue that adds is one as any other. */
-	mm->adds &= mm->way == SIM_BY_PANELS || mm->way == SIM_BY_ITSELF;
+	mm->adds &= mm->way == SIM_BY_PANELS;
 }
 
 /* Instead of a's panel: four parts, and more behind the last one (LONG_PITCH). */

@@ -25,8 +25,8 @@
 #define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
 /* How sums are added up: panels by panels; for TINY rows at a time, which share b; for as many
- * products; or for one of them where it lies (kernels/panel.h). */
-enum sim_product_way { SIM_BY_PANELS, SIM_BY_ROWS, SIM_BY_PRODUCTS, SIM_BY_ITSELF };
+ * products; or for one of them at a time where it lies (kernels/panel.h). */
+enum sim_product_way { SIM_BY_PANELS, SIM_BY_ROWS, SIM_BY_PRODUCTS, SIM_IN_PLACE };
 
 struct sim_product {
 	const struct sim_body *body;
@@ -107,13 +107,14 @@ void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t a
 /* To be called after prepare() if tasks of at most the kernel's mb rows follow each other that
  * differ in their columns alone: the panels of a are kept, unless there are too many. */
 void sim_product_keep_a(struct sim_load *load, struct sim_product *mm);
-/* To be called after prepare(): chooses the way of so many products, each of rows by cols. */
+/* To be called after prepare(): chooses the way of so many products, each of rows by cols, but for
+ * SIM_IN_PLACE, of which the family knows. */
 void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols);
 #define SIM_PRODUCT_CELLS 256u		/* most elements of a matrix of which many are multiplied */
 /* Where they lie in the lane's scratch, TINY of each: of a, of b, of sums, and as in memory. */
 enum sim_product_part { SIM_PART_A, SIM_PART_B, SIM_PART_SUMS, SIM_PART_RAW };
 uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part);
-/* Sums of the task, and its epilogue by finish(). Neither BY_PRODUCTS nor BY_ITSELF. */
+/* Sums of the task, and its epilogue by finish(). Neither BY_PRODUCTS nor IN_PLACE. */
 void sim_product_run(const struct sim_product_task *t, void *scratch);
 /* For finish(): the epilogue of rows side by side, whose first point has the given
  * coordinates. */

@@ -433,59 +433,74 @@ void TINY(const struct sim_product_tiny *x)
 
 #ifdef LONE
 #define FOUR CAT(LONE, _four)
-#define BLOCK CAT(LONE, _block)
 typedef SUM FOUR __attribute__((vector_size(4 * sizeof(SUM)), aligned(4), may_alias));
 
-/* Rows i .. i + mr of columns j .. j + 4, which lie side by side, or of column j. */
-static inline __attribute__((always_inline)) void
-BLOCK(const struct sim_product_lone *x, unsigned i, unsigned j, const unsigned mr,
-      const bool is_one)
-{
-	const uint8_t *a = x->a + i * x->a_row, *b = x->b + j * x->b_col;
-	SUM *to = (SUM *)x->sums + (size_t)i * x->down + j;
-	const SUM *from = (const SUM *)x->before + (x->before ? (size_t)i * x->before_down + j : 0);
-	FOUR acc[4] = { 0 };
-	SUM one[4] = { 0 };
-
-	for (unsigned k = 0; k < x->k; k++, a += x->a_k, b += x->b_k)
-#pragma GCC unroll 4
-		for (unsigned r = 0; r < mr; r++) {
-			const SUM row = *(const SUM *)(a + r * x->a_row);
-
-			if (is_one)
-				one[r] = STEP(one[r], row, *(const SUM *)b);
-			else
-				acc[r] = STEP(acc[r], row, *(const FOUR *)b);
-		}
-#pragma GCC unroll 4
-	for (unsigned r = 0; r < mr; r++, to += x->down, from += x->before_down) {
-		if (is_one)
-			*to = x->before ? one[r] + *from : one[r];
-		else if (x->before)
-			*(FOUR *)to = acc[r] + *(const FOUR *)from;
-		else
-			*(FOUR *)to = acc[r];
-	}
+/* Rows i .. i + mr of a register's columns from j on, which lie side by side, or of column j; the
+ * first `done` of them are there already, and what is before them may be the sums. */
+#define BLOCK(name, type) \
+static inline __attribute__((always_inline)) void \
+name(const struct sim_product_lone *x, unsigned i, unsigned j, unsigned done, const unsigned mr) \
+{ \
+	const uint8_t *a = x->a + i * x->a_row, *b = x->b + j * x->b_col; \
+	SUM *to = (SUM *)x->sums + (size_t)i * x->down + j; \
+	const SUM *from = (const SUM *)x->before + \
+			  (x->before ? (size_t)i * x->before_down + j : 0); \
+	type acc[8] = { 0 }; \
+\
+	for (unsigned k = 0; k < x->k; k++, a += x->a_k, b += x->b_k) { \
+		const type line = *(const type *)b; \
+\
+		_Pragma("GCC unroll 8") \
+		for (unsigned r = 0; r < mr; r++) \
+			acc[r] = STEP(acc[r], *(const SUM *)(a + r * x->a_row), line); \
+	} \
+	_Pragma("GCC unroll 8") \
+	for (unsigned r = 0; r < mr; r++, to += x->down, from += x->before_down) { \
+		if (x->before) \
+			acc[r] += *(const type *)from; \
+		if (!done || !x->before) \
+			*(type *)to = acc[r]; \
+		else \
+			__builtin_memcpy(to + done, (const SUM *)&acc[r] + done, \
+					 sizeof(type) - done * sizeof(SUM)); \
+	} \
 }
+BLOCK(CAT(LONE, _line), VEC)
+BLOCK(CAT(LONE, _part), FOUR)
+BLOCK(CAT(LONE, _one), SUM)
+#undef BLOCK
 
+/* Columns that fill no register are the last ones of one that others fill, too. */
 void LONE(const struct sim_product_lone *x)
 {
-	unsigned fours = x->b_col == sizeof(SUM) ? x->cols & ~3u : 0, i = 0;
+	unsigned cols = x->cols, i = 0, j;
+	bool is_beside = x->b_col == sizeof(SUM);
 
+#define COLUMNS(name, n, mr) \
+	for (; j < cols; j += (n)) { \
+		unsigned done = cols - j < (n) ? (n) - (cols - j) : 0; \
+\
+		CAT(LONE, name)(x, i, j - done, done, (mr)); \
+	}
 #define ROWS(mr) \
 	for (; i + (mr) <= x->rows; i += (mr)) { \
-		for (unsigned j = 0; j < fours; j += 4) \
-			BLOCK(x, i, j, (mr), false); \
-		for (unsigned j = fours; j < x->cols; j++) \
-			BLOCK(x, i, j, (mr), true); \
+		j = 0; \
+		if (is_beside && cols >= LANES) \
+			COLUMNS(_line, LANES, (mr)) \
+		else if (is_beside && cols >= 4) \
+			COLUMNS(_part, 4, (mr)) \
+		else \
+			COLUMNS(_one, 1u, (mr)) \
 	}
+	ROWS(8)
 	ROWS(4)
+	ROWS(2)
 	ROWS(1)
 #undef ROWS
+#undef COLUMNS
 }
 
 #undef FOUR
-#undef BLOCK
 #endif
 
 #undef FETCH

@@ -469,7 +469,7 @@ static void wish_for_start(struct emit *e, const struct tc_value *v, const struc
 static void wish_for_steps(struct emit *e, const struct tc_value *v, const struct home *home,
 			   const struct buffer *old)
 {
-	while (!tc_is_turned_fft(v, NULL) && v->def && v->def->op == TC_FFT &&
+	while (!tc_is_born_turned(v, NULL) && v->def && v->def->op == TC_FFT &&
 	       tc_in(v->def, 0)->type == v->type) {
 		v = tc_in(v->def, 0);
 		if (!v->def || v->def->op != TC_FFT || v->uses->next)
@@ -575,7 +575,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			wish_for_input(e, v, &h, old);
 		if (v->def && v->def->op == TC_TRANSPOSE &&
 		    (tc_is_turned(e, tc_in(v->def, 0), NULL) ||
-		     tc_is_turned_fft(tc_in(v->def, 0), NULL)))
+		     tc_is_born_turned(tc_in(v->def, 0), NULL)))
 			v = tc_in(v->def, 0);
 		if (v != first && v->def && v->def->op != TC_CONSTANT)
 			tc_wish(e, v, &h, old);

@@ -143,17 +143,16 @@ struct home *tc_home_to_view(struct emit *e, const struct tc_value *v);
 uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,
 			  const struct tc_type *whole, const struct tc_type *part,
 			  const struct home *base);
-/* Gives v a dense home, or one in the order of a turned transform, and returns it: where it wishes
- * to be, if nothing looks at what lies there from this op on, itself included; else a new
- * temporary. */
+/* Gives v a dense home, or one as it is born turned, and returns it: where it wishes to be, if
+ * nothing looks at what lies there from this op on, itself included; else a new temporary. */
 struct home *tc_place(struct emit *e, const struct tc_value *v);
 /* The same of a value without a home that `op` begins to write, which its own op may end. */
 struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
 /* Whether a transposition of its block alone looks at v. stride: of v, then, in the order of that
  * one's elements; or NULL. */
 bool tc_turned_strides(const struct tc_value *v, int64_t *stride);
-/* The same of a transform's result, which lies so. */
-bool tc_is_turned_fft(const struct tc_value *v, int64_t *stride);
+/* The same of the result of a transform or a product, which lies so. */
+bool tc_is_born_turned(const struct tc_value *v, int64_t *stride);
 /* Whether that is where v wishes to be, if it wishes for anything. */
 bool tc_may_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
 /* v is written by this op at `at`, which the caller found to be safe. */

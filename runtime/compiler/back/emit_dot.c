@@ -202,6 +202,37 @@ static void order_dims(struct dot *x)
 	x->n = k;
 }
 
+#define NARROW 16	/* columns: of fewer, rows are better turned when they are complete */
+
+/* Of a result whose rows lie side by side, not its columns, a and b change places: sums are then
+ * written as they are made. They have the same terms in the same order, but for complex numbers. */
+static void order_sides(struct dot *x, const struct tc_op *op, const struct home *out)
+{
+	const struct dot_dim *m = &x->dims[x->n - 2], *n = &x->dims[x->n - 1];
+	struct dot_dim last = *m;
+	struct dot was = *x;
+	int64_t unit = elem_bytes(op->results[0].type->elem);
+
+	if (x->at->elem != x->bt->elem || elem_class(x->at->elem) == ELEM_CLASS_COMPLEX ||
+	    tc_attr(op, "lhs_precision_type") || m->result < 0 || n->result < 0 ||
+	    n->size == 1 || m->size < NARROW || out->stride[m->result] != unit ||
+	    out->stride[n->result] == unit)
+		return;
+	x->dims[x->n - 2] = *n;
+	x->dims[x->n - 1] = last;
+	for (unsigned i = 0; i < x->n; i++) {
+		struct dot_dim *d = &x->dims[i];
+		int64_t a = d->a;
+
+		d->a = d->b;
+		d->b = a;
+	}
+	x->a = was.b;
+	x->b = was.a;
+	x->ak = was.bk;
+	x->bk = was.ak;
+}
+
 void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fusion)
 {
 	const struct tc_op *outer = fusion ? fusion : op;
@@ -229,6 +260,8 @@ void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fus
 	if (h)
 		join_dims(x, h);
 	order_dims(x);
+	if (h)
+		order_sides(x, op, h);
 	if (x->n > ISA_MAX_RANK)
 		tc_refuse_dims(e, "it runs along", x->n);
 	/* A dim of size 1 that was left out is nowhere: any dim does for it. */

@@ -203,15 +203,16 @@ bool tc_turned_strides(const struct tc_value *v, int64_t *stride)
 	return true;
 }
 
-bool tc_is_turned_fft(const struct tc_value *v, int64_t *stride)
+bool tc_is_born_turned(const struct tc_value *v, int64_t *stride)
 {
-	return v->def && v->def->op == TC_FFT && tc_turned_strides(v, stride);
+	return v->def && (v->def->op == TC_FFT || v->def->op == TC_DOT_GENERAL) &&
+	       tc_turned_strides(v, stride);
 }
 
-/* The strides that a turned transform's result is born with, others densely. */
+/* The strides that a turned result is born with, others densely. */
 static void born_strides(const struct tc_value *v, int64_t *stride)
 {
-	if (!tc_is_turned_fft(v, stride))
+	if (!tc_is_born_turned(v, stride))
 		tc_dense_strides(v->type, stride);
 }
 
@@ -406,7 +407,7 @@ bool tc_ends_for(struct emit *e, const struct tc_value *v, const struct tc_value
 	int64_t stride[TC_MAX_RANK];
 
 	/* What lies in another order than row by row is followed by what lies in the same. */
-	if (tc_is_turned_fft(v, stride)) {
+	if (tc_is_born_turned(v, stride)) {
 		for (unsigned d = 0; d < v->type->rank; d++)
 			if (v->type->dim[d] > 1 && h->stride[d] != stride[d])
 				return false;

@@ -250,7 +250,7 @@ static void kernels_of_lesser_cpus(void **state)
 	vt_close(&vt);
 }
 
-/* c = a * b of `rows` rows, dense but for b's rows, which are `pitch` elements apart. */
+/* c = a * b, dense but for b's rows, `pitch` elements apart, or its columns, -pitch of them. */
 static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64_t k, int64_t pitch,
 		     uint8_t *a, uint8_t *b, uint8_t *c)
 {
@@ -258,18 +258,18 @@ static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64
 	int64_t each = elem_bytes(elem), sum = elem_bytes(acc);
 	struct isa_mm mm = { .insn.op = ISA_MM, .acc = acc, .k = k, .a_k_stride = each,
 		.a = { .elem = elem, .stride = { each * k, 0 } },
-		.b = { .elem = elem, .binding = 1, .stride = { 0, each } },
-		.b_k_stride = each * pitch, .body = { .rank = 2, .n_out = 1,
+		.b = { elem, 0, 2, .stride[1] = pitch < 0 ? -each * pitch : each },
+		.b_k_stride = pitch < 0 ? each : each * pitch, .body = { .rank = 2, .n_out = 1,
 			.dim = { rows, n, 1, 1, 1, 1, 1, 1 } } };
-	struct isa_operand to = { .elem = acc, .binding = 2, .stride = { sum * n, sum } };
+	struct isa_operand to = { .elem = acc, .binding = 1, .stride = { sum * n, sum } };
 	struct in_code code = { .n = 0 };
 	struct sim_run run;
 
 	in_put(&code, &mm, sizeof(mm));
 	in_put(&code, &to, sizeof(to));
 	assert_int_equal(in_run(vt, &code, (struct vt_mem[]){
-		{ a, (size_t)(each * rows * k) }, { b, (size_t)(each * ((k - 1) * pitch + n)) },
-		{ c, (size_t)(sum * rows * n) } }, 3, &run), 0);
+		{ a, (size_t)(each * rows * k) }, { c, (size_t)(sum * rows * n) },
+		{ b, (size_t)(each * (pitch < 0 ? k * n : (k - 1) * pitch + n)) } }, 3, &run), 0);
 	assert_int_equal(run.read_bytes, each * k * (rows + n));
 	assert_int_equal(run.write_bytes, sum * rows * n);
 	assert_int_equal(run.matrix_ops, rows * n * k);
@@ -292,16 +292,17 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 	}
 }
 
-/* Of few rows b is read where it lies; each row is what it is among many, to the last bit. */
+/* Of few rows or columns sides are read where they lie; each row is as among many, to the bit. */
 static void few_rows_are_as_among_many(void **state)
 {
-	enum { MANY = 40, MOST_N = 1030, MOST_K = 523 };
+	enum { MANY = 136, MOST_N = 1030, MOST_K = 523, N_ROWS = 15 };
 	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_U64, ELEM_BF16 };
-	static const int64_t rows[] = { 1, 2, 3, 4, 5, 7, 12, 13, 15, 16, 17 };
+	static const int64_t rows[] = { 1, 2, 3, 4, 5, 7, 12, 13, 15, 16, 17, 31, 40, 64, 127 };
 	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030 };
 	static const int64_t ks[] = { 1, 3, 4, 5, 7, 8, 9, 15, 255, 256, 257, 523 };
-	uint8_t *a = malloc(8 * MANY * MOST_K), *b = malloc(8 * MOST_K * (MOST_N + 5));
-	uint8_t *c = malloc(8 * MANY * MOST_N), *few = malloc(8 * MANY * MOST_N);
+	uint8_t *a = malloc(8 * MANY * MOST_K), *turned = malloc(8 * MOST_K * (2 * MOST_N + 300));
+	uint8_t *c = malloc(16 * MANY * MOST_N), *few = c + 8 * MANY * MOST_N;
+	uint8_t *b = turned + 8 * MOST_K * MOST_N;
 	struct vt vt[3];
 	unsigned paths = ty_open(vt);
 	uint64_t seed = 77;
@@ -309,27 +310,30 @@ static void few_rows_are_as_among_many(void **state)
 	(void)state;
 	for (unsigned t = 0; t < 5 * 12 * 11; t++) {
 		uint8_t elem = elems[t % 5];
-		int64_t k = ks[t / 5 % 12], n = ns[t / 5 / 12], pitch = n + (t % 3 ? 5 : 0);
-		size_t row = (size_t)n * (elem == ELEM_BF16 ? 4 : elem_bytes(elem));
+		int64_t k = ks[t / 5 % 12], n = ns[t / 5 / 12], pitch = n + t % 3 * 150;
+		size_t each = elem_bytes(elem), row = (size_t)n * (each == 2 ? 4 : each);
 
 		put_fractions(&seed, elem, MANY * k, a);
 		put_fractions(&seed, elem, k * pitch, b);
+		for (int64_t i = 0; i < k * n; i++)
+			memcpy(turned + (i % n * k + i / n) * each,
+			       b + (i / n * pitch + i % n) * each, each);
 		for (unsigned p = 0; p < paths; p++) {
 			vt[p].sim->cpu.bf16_slow = t / 5 % 2;
 			vt[p].sim->cpu.amx_bf16 &= t < 5 * 12 * 5;
 			multiply(&vt[p], elem, MANY, n, k, pitch, a, b, c);
-			for (unsigned i = t % 4; i < 11; i += 1 + (n > 100)) {
+			for (unsigned i = t % 4; i < N_ROWS; i += 1 + (n > 40) + 3 * (n > 100)) {
 				memset(few, 0xff, MANY * row);
-				multiply(&vt[p], elem, rows[i], n, k, pitch, a, b, few);
+				multiply(&vt[p], elem, rows[i], n, k, i % 3 ? pitch : -k, a,
+					 i % 3 ? b : turned, few);
 				assert_memory_equal(few, c, (size_t)rows[i] * row);
 			}
 		}
 	}
 	ty_close(vt, paths);
 	free(a);
-	free(b);
 	free(c);
-	free(few);
+	free(turned);
 }
 
 /* mem[3] = mem[0] * mem[1] + mem[2], rows and columns of both at the given strides. */
@@ -939,20 +943,16 @@ static unsigned run_spread(const int64_t *dim, unsigned rank, int64_t k)
 /* Operands that stay where they are lie in their bindings however large the dims. */
 static void endless_products_end_by_the_watchdog(void **state)
 {
-	static const int64_t huge[][5] = {
-		{ 1ll << 56, 1, 1 }, { 1, 1ll << 56, 1 }, { 1, 1, 1ll << 56 },
-		{ 1ll << 28, 1 << 28, 1 }, { 3, 1ll << 27, 1 << 27 },
-	};
+	static const int64_t huge[][5] = { { 1ll << 56, 1, 1 }, { 1, 1ll << 56, 1 },
+		{ 1, 1, 1ll << 56 }, { 1ll << 28, 1 << 28, 1 }, { 3, 1ll << 27, 1 << 27 } };
 
 	(void)state;
 	t_open(&sim, TY_LANES);
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned k = 0; k < 2; k++)
-			assert_int_equal(run_spread(huge[i], 3, (int64_t)k * 3),
-					 HW_ST_WATCHDOG);
+			assert_int_equal(run_spread(huge[i], 3, k * 3ll), HW_ST_WATCHDOG);
 	assert_int_equal(run_spread((int64_t[]){ 1, 1 }, 2, 1ll << 62), HW_ST_WATCHDOG);
-	assert_int_equal(run_spread((int64_t[]){ 1 << 20, 1 << 20 }, 2, 1ll << 40),
-			 HW_ST_WATCHDOG);
+	assert_int_equal(run_spread((int64_t[]){ 1 << 20, 1 << 20 }, 2, 1ll << 40), HW_ST_WATCHDOG);
 	/* b's panels have 2^64 bytes, a few more, and as many as there can be. */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(run_spread((int64_t[]){ 1000, 40 }, 2, i == 2 ? INT64_MAX :
