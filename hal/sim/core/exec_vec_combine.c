@@ -23,8 +23,10 @@
 /* Additions of tiles to a narrow sum before it goes to the wide one, and of points at most. */
 #define NARROW_ADDS 64
 #define NARROW_POINTS (64 * 4096)
-/* Points of a tile that is summed where it lies. */
+/* Points of a tile that is summed where it lies; of one whose extremes are found there, by kernels
+ * that begin and end with more steps. */
 #define PRODUCT_POINTS 16384
+#define EXTREME_POINTS 65536
 /* At most so many of its rows are summed one on the other, a fourth of them each time. */
 #define STACK_ROWS 128
 /* Columns that rows have at least for that. */
@@ -32,13 +34,13 @@
 
 /* ---- prepare ---- */
 
-/* Whether the only output is the sum of an input's elements, of what bf16 are as f32, or of two
- * inputs' products; which they are. */
-static bool is_plain_sum(struct vec_plan *p, const struct isa_uop *u)
+/* Whether the only output is the fold of an input's elements, or of what bf16 are as f32, or the
+ * sum of two inputs' products; which they are. */
+static bool is_plain_fold(struct vec_plan *p, const struct isa_uop *u)
 {
 	const struct vec_out *out = &p->out[0];
 
-	if (p->n_out != 1 || p->chain || out->combine != ISA_COMBINE_ADD || out->row_value)
+	if (p->n_out != 1 || p->chain || out->row_value)
 		return false;
 	p->factor[0] = p->factor[1] = out->value;
 	if (p->n_uop == 1 && out->value == p->n_in) {
@@ -50,19 +52,23 @@ static bool is_plain_sum(struct vec_plan *p, const struct isa_uop *u)
 	}
 	/* a body may also make a product that is not summed */
 	p->is_product = out->value == p->n_in && u->op == UOP_MUL;
+	if (p->is_product && out->combine != ISA_COMBINE_ADD)
+		return false;
 	return p->n_uop <= 1 && p->factor[0] < p->n_in && p->factor[1] < p->n_in;
 }
 
 /*
  * Sums along rows of two inputs' products, the elements of which lie side by side: one kernel
  * multiplies and adds, as it would take longer to store the products than to make them. It has
- * no use for small tiles.
+ * no use for small tiles. Likewise of bf16, as f32.
  */
 static void find_products(const struct sim_load *load, struct vec_plan *p)
 {
-	unsigned last = p->space.rank - 1, elem = p->out[0].ref.elem, bytes = elem_bytes(elem);
+	unsigned last = p->space.rank - 1, elem = p->in[p->factor[0]].elem;
+	unsigned bytes = elem_bytes(elem);
 
-	if (!p->is_product || p->rows_folded || p->tiling.col_dims != 1 ||
+	if (p->out[0].combine != ISA_COMBINE_ADD || p->is_product == (elem == ELEM_BF16) ||
+	    p->rows_folded || p->tiling.col_dims != 1 ||
 	    p->in[p->factor[0]].stride[last] != bytes || p->in[p->factor[1]].stride[last] != bytes)
 		return;
 	p->products = sim_uop_product_fold(load->cpu->path, elem);
@@ -71,7 +77,7 @@ static void find_products(const struct sim_load *load, struct vec_plan *p)
 }
 
 /*
- * Sums of rows, likewise: of rows where they lie, or of products of these by other rows or by a
+ * Folds of rows, likewise: of rows where they lie, or sums of products of these by others or by a
  * number for each row. If two dims are columns, there may be a number for each step of the first.
  * So few rows that others are the tile's become its rows all the same, and these columns.
  */
@@ -79,7 +85,8 @@ static void find_stack(const struct sim_load *load, struct vec_plan *p)
 {
 	struct vec_tiling *t = &p->tiling;
 	unsigned last = p->space.rank - 1, elem = p->in[p->factor[0]].elem;
-	unsigned bytes = elem_bytes(elem), rows;
+	unsigned bytes = elem_bytes(elem), rows, op = sim_combine_uop(p->out[0].combine);
+	unsigned points = op == UOP_ADD ? PRODUCT_POINTS : EXTREME_POINTS;
 	uint8_t first = p->factor[0];
 	int64_t step[2];
 	bool widen = !p->rows_folded && t->col_dims == 1 && p->space.rank > 2 &&
@@ -96,14 +103,14 @@ static void find_stack(const struct sim_load *load, struct vec_plan *p)
 		step[k] = p->in[p->factor[k]].stride[last];
 	if (step[0] != bytes || (step[1] != bytes && step[1]))
 		return;
-	p->stack = sim_uop_stack(load->cpu->path, elem);
+	p->stack = sim_uop_stack(load->cpu->path, op, elem);
 	if (!p->stack)
 		return;
 	p->rows_folded = true;
-	rows = PRODUCT_POINTS / t->cols;
+	rows = points / t->cols;
 	rows = rows > STACK_ROWS ? STACK_ROWS : rows ? rows : 1;
 	if (widen)
-		vec_widen(&p->space, t, rows, PRODUCT_POINTS);
+		vec_widen(&p->space, t, rows, points);
 	else
 		vec_set_rows(&p->space, t, rows);
 }
@@ -133,7 +140,7 @@ void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struc
 	p->cols_folded = cols && (mask & cols) == cols;
 	p->rows_folded = first_col && (mask >> (first_col - 1) & 1);
 	p->uniform = !(mask & cols) || p->cols_folded;
-	if (p->uniform && is_plain_sum(p, uops)) {
+	if (p->uniform && is_plain_fold(p, uops)) {
 		if (p->cols_folded)
 			find_products(load, p);
 		else
@@ -151,7 +158,7 @@ static void plan_out(const struct sim_load *load, struct vec_plan *p, struct vec
 
 	out->fn = sim_uop_kernel(path, &u);
 	out->fold = sim_uop_fold(path, u.op, u.elem);
-	out->stack = u.op == UOP_ADD ? sim_uop_stack(path, u.elem) : NULL;
+	out->stack = sim_uop_stack(path, u.op, u.elem);
 	out->acc_elem = out->ref.elem;
 	out->acc_fn = out->fn;
 	if (u.op == UOP_ADD && u.elem == ELEM_F32) {

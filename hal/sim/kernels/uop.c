@@ -15,7 +15,7 @@ static sim_uop_fn *const *const selects[] = ROWS(sim_uop_select);
 static const struct sim_chain_row *const chains[] = ROWS(sim_uop_chain);
 static const struct sim_pick_row *const picks[] = ROWS(sim_uop_pick);
 static sim_product_fold_fn *const *const product_folds[] = ROWS(sim_uop_product_fold);
-static sim_stack_fn *const *const stacks[] = ROWS(sim_uop_stack);
+static const struct sim_stack_row *const stacks[] = ROWS(sim_uop_stack);
 
 static sim_uop_fn *const *const terms[] = ROWS(sim_uop_terms);
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
@@ -174,9 +174,9 @@ sim_product_fold_fn *sim_uop_product_fold(enum sim_path path, unsigned elem)
 	return elem < UOP_TYPES ? product_folds[path][elem] : NULL;
 }
 
-sim_stack_fn *sim_uop_stack(enum sim_path path, unsigned elem)
+sim_stack_fn *sim_uop_stack(enum sim_path path, unsigned op, unsigned elem)
 {
-	return elem < UOP_TYPES ? stacks[path][elem] : NULL;
+	return op < UOP_CODES && elem < UOP_TYPES ? stacks[path][op].fn[elem] : NULL;
 }
 
 sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem)

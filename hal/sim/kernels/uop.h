@@ -65,7 +65,7 @@ sim_fold_fn *sim_uop_fold(enum sim_path path, unsigned op, unsigned elem);
  * side by side; cols >= 1. */
 typedef void sim_product_fold_fn(void *dst, const void *a, int64_t a_row, const void *b,
 				 int64_t b_row, size_t rows, size_t cols);
-/* For f32 and f64; else NULL. */
+/* For f32 and f64, and for bf16, of which a's elements alone are summed, as f32; else NULL. */
 sim_product_fold_fn *sim_uop_product_fold(enum sim_path path, unsigned elem);
 /* Rows where they lie, of elements side by side: a's, or products of these with b's, of which there
  * may be one for each row. */
@@ -75,12 +75,13 @@ struct sim_stack {
 	bool one_b;
 	size_t rows, cols;
 };
-/* acc[j] = acc[j] + the sum of column j, j < cols: of every fourth row, and then of these four.
- * Products are rounded, and so are sums. rows >= 1; acc meets none of them. */
+/* acc[j] = op(acc[j], the fold of column j), j < cols: sums are of every fourth row, and then of
+ * these four. Products are rounded, and so are sums. rows >= 1; acc meets none of them. */
 typedef void sim_stack_fn(void *acc, const struct sim_stack *s);
-/* For f32, f64 and whole numbers of 4 or 8 bytes, and bf16 without products, which are summed as
- * f32; else NULL. */
-sim_stack_fn *sim_uop_stack(enum sim_path path, unsigned elem);
+/* UOP_ADD of f32, f64 and whole numbers of 4 or 8 bytes, and of bf16 without products, which are
+ * summed as f32; without products UOP_MIN and UOP_MAX of f32, f64, bf16 (acc: f32) and whole
+ * numbers of 4 bytes, and what of predicates is one of these, UOP_AND or UOP_OR; else NULL. */
+sim_stack_fn *sim_uop_stack(enum sim_path path, unsigned op, unsigned elem);
 /* Writes the identity of `op` in `elem` (at most 16 bytes). */
 void sim_uop_identity(unsigned op, unsigned elem, void *out);
 
@@ -120,6 +121,7 @@ sim_pick_fn *sim_uop_pick(enum sim_path path, unsigned op, unsigned elem, unsign
 #define UOP_TYPES 16
 struct sim_uop_row { sim_uop_fn *fn[UOP_TYPES]; };
 struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
+struct sim_stack_row { sim_stack_fn *fn[UOP_TYPES]; };
 struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
 struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 
@@ -135,7 +137,7 @@ struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 	extern where const struct sim_chain_row sim_uop_chain_##path[UOP_CODES]; \
 	extern where const struct sim_pick_row sim_uop_pick_##path[2]; /* min, max */ \
 	extern where sim_product_fold_fn *const sim_uop_product_fold_##path[UOP_TYPES]; \
-	extern where sim_stack_fn *const sim_uop_stack_##path[UOP_TYPES]; \
+	extern where const struct sim_stack_row sim_uop_stack_##path[UOP_CODES]; \
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
 	extern where sim_uop_fn *const sim_uop_rotate_##path[2]; \

@@ -287,7 +287,13 @@ FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, bits_of64, >, max_f64, 0)
  * Sums of products, as those of a matrix by a vector: each product is rounded and then added,
  * without a place in memory of its own. Long rows go as those above do.
  */
+#if defined(__AVX512F__)
 #define BLOCK_BYTES 64
+#elif defined(__AVX2__)
+#define BLOCK_BYTES 32
+#else
+#define BLOCK_BYTES 16
+#endif
 #define PRODUCT_FOLD(T) \
 typedef T T##_block __attribute__((vector_size(BLOCK_BYTES), aligned(sizeof(T)))); \
 static void T##_products(T *d, const T *a, const T *b, size_t n) \
@@ -369,8 +375,70 @@ static void T##_sums(void *dst, const void *a, int64_t a_row, const void *b, int
 PRODUCT_FOLD(float)
 PRODUCT_FOLD(double)
 
+/*
+ * Sums of bf16 along rows, as f32. Two neighbours are fetched as one word, of which each makes an
+ * f32 in one step: the first half of the lanes are of even columns, the others of odd ones.
+ */
+typedef uint32_t uint32_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(2)));
+#define WIDENED(x) float_of((uint32_t)(x) << 16)
+#define BF16_FEW (2 * LANES)	/* columns of a row that is widened first */
+#define EVEN(v) ((float_block)((v) << 16))
+#define ODD(v) ((float_block)((v) & 0xffff0000u))
+static void bf16_sums_few(float *d, const char *a, int64_t a_row, size_t rows, size_t cols)
+{
+	float room[2 * PAIRS];
+	size_t group = 2 * PAIRS / cols;
+	for (size_t g; rows; rows -= g, d += g) {
+		g = rows < group ? rows : group;
+		for (size_t r = 0; r < g; r++, a += a_row) {
+			const uint16_t *p = (const void *)a;
+			IVDEP
+			for (size_t j = 0; j < cols; j++)
+				room[r * cols + j] = WIDENED(p[j]);
+		}
+		f32_radd(d, room, g, cols);
+	}
+}
+static float bf16_sum(const char *a, size_t cols)
+{
+	enum { HALF = LANES / 2 * sizeof(float) / BLOCK_BYTES };
+	const uint32_t_block *p = (const void *)a;
+	float_block acc[2 * HALF];
+	float lane[LANES];
+	const uint16_t *rest;
+	_Pragma("GCC unroll 16")
+	for (size_t k = 0; k < HALF; k++) {
+		acc[k] = EVEN(p[k]);
+		acc[HALF + k] = ODD(p[k]);
+	}
+	for (cols -= LANES; cols >= LANES; cols -= LANES) {
+		p += HALF;
+		_Pragma("GCC unroll 16")
+		for (size_t k = 0; k < HALF; k++) {
+			acc[k] = acc[k] + EVEN(p[k]);
+			acc[HALF + k] = acc[HALF + k] + ODD(p[k]);
+		}
+	}
+	memcpy(lane, acc, sizeof(lane));
+	rest = (const void *)(p + HALF);
+	for (size_t j = 0; j < cols; j++)
+		lane[(j & 1) * (LANES / 2) + j / 2] += WIDENED(rest[j]);
+	return f32_radd_long_join(lane);
+}
+static void bf16_sums(void *dst, const void *a, int64_t a_row, const void *b, int64_t b_row,
+		      size_t rows, size_t cols)
+{
+	const char *row = a;
+	float *d = dst;
+	(void)b, (void)b_row;
+	if (cols < BF16_FEW)
+		bf16_sums_few(d, row, a_row, rows, cols);
+	for (size_t r = 0; cols >= BF16_FEW && r < rows; r++, row += a_row)
+		d[r] = bf16_sum(row, cols);
+}
+
 sim_product_fold_fn *const PATH(sim_uop_product_fold)[UOP_TYPES] = {
-	[ELEM_F32] = float_sums, [ELEM_F64] = double_sums,
+	[ELEM_F32] = float_sums, [ELEM_F64] = double_sums, [ELEM_BF16] = bf16_sums,
 };
 
 /*
@@ -485,7 +553,6 @@ static void T##_stack(void *acc, const struct sim_stack *s) \
 	else \
 		T##_stack_product(acc, s, sizeof(T)); \
 }
-typedef uint32_t uint32_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(4)));
 typedef uint64_t uint64_t_block __attribute__((vector_size(BLOCK_BYTES), aligned(8)));
 typedef uint16_t bf16_block __attribute__((vector_size(BLOCK_BYTES / 2), aligned(2)));
 STACK_FOLD(float)
@@ -493,7 +560,6 @@ STACK_FOLD(double)
 STACK_FOLD(uint32_t)
 STACK_FOLD(uint64_t)
 
-#define WIDENED(x) float_of((uint32_t)(x) << 16)
 STACK_COLUMNS(bf16_stack_alone, float, uint16_t, STACK_BF16)
 STACK_FEW(bf16_stack_few, float, uint16_t, WIDENED)
 static void bf16_stack(void *acc, const struct sim_stack *s)
@@ -504,10 +570,160 @@ static void bf16_stack(void *acc, const struct sim_stack *s)
 		bf16_stack_alone(acc, s, 0);
 }
 
-sim_stack_fn *const PATH(sim_uop_stack)[UOP_TYPES] = {
-	[ELEM_F32] = float_stack, [ELEM_F64] = double_stack, [ELEM_BF16] = bf16_stack,
-	[ELEM_S32] = uint32_t_stack, [ELEM_U32] = uint32_t_stack,
-	[ELEM_S64] = uint64_t_stack, [ELEM_U64] = uint64_t_stack,
+/*
+ * Extremes of columns, in any order: of `wide` of them at a time, by name_wide, or of NARROW; some
+ * of the last are looked at twice.
+ */
+#define PEAK_COLUMNS(name, T, A, wide, op, AT) \
+static void name(void *to, const struct sim_stack *s) \
+{ \
+	T *acc = to; \
+	const char *a = s->a; \
+	size_t c = 0; \
+	if (s->cols < NARROW) { \
+		for (size_t r = 0; r < s->rows; r++, a += s->a_row) \
+			for (size_t j = 0; j < s->cols; j++) \
+				acc[j] = (T)op(acc[j], AT(((const A *)(const void *)a)[j])); \
+		return; \
+	} \
+	for (; s->cols - c >= (wide); c += (wide)) \
+		name##_wide(acc + c, a + c * sizeof(A), s->a_row, s->rows); \
+	for (; s->cols - c >= NARROW; c += NARROW) \
+		name##_narrow(acc + c, a + c * sizeof(A), s->a_row, s->rows); \
+	if (c < s->cols) \
+		name##_narrow(acc + s->cols - NARROW, a + (s->cols - NARROW) * sizeof(A), \
+			      s->a_row, s->rows); \
+}
+
+/*
+ * Of floats: the CPU's own comparison, for speed, with NaNs noticed beside it. An extreme of zero
+ * has the sign that MIX makes of all, for what has another sign than a zero would be the extreme
+ * or is none.
+ */
+#define FLOAT_PEAK(name, L, T, U, I, bits, from, LESS, MIX, op) \
+static void name(T *acc, const char *a, int64_t a_row, size_t rows) \
+{ \
+	const T *p = (const void *)a, *q; \
+	T best[L]; \
+	U mix[L], sign = (U)1 << (sizeof(U) * 8 - 1); \
+	I nans[L]; \
+	IVDEP \
+	for (size_t j = 0; j < L; j++) { \
+		best[j] = p[j]; \
+		mix[j] = bits(p[j]); \
+		nans[j] = __builtin_isunordered(p[j], p[j]); \
+	} \
+	for (a += a_row; --rows > 1; rows--, a += 2 * a_row) { \
+		p = (const void *)a; \
+		q = (const void *)(a + a_row); \
+		IVDEP \
+		for (size_t j = 0; j < L; j++) { \
+			T x = p[j], y = q[j], m = x LESS y ? x : y; \
+			best[j] = m LESS best[j] ? m : best[j]; \
+			mix[j] = mix[j] MIX bits(x) MIX bits(y); \
+			nans[j] += __builtin_isunordered(x, y); \
+		} \
+	} \
+	for (p = (const void *)a; rows; rows = 0) { \
+		IVDEP \
+		for (size_t j = 0; j < L; j++) { \
+			best[j] = p[j] LESS best[j] ? p[j] : best[j]; \
+			mix[j] = mix[j] MIX bits(p[j]); \
+			nans[j] += __builtin_isunordered(p[j], p[j]); \
+		} \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < L; j++) { \
+		T x = best[j] == 0 ? from(mix[j] & sign) : best[j]; \
+		x = nans[j] ? (T)NAN : x; \
+		acc[j] = op(acc[j], x); \
+	} \
+}
+#define FLOAT_PEAKS(T, U, I, bits, from, LESS, MIX, op) \
+FLOAT_PEAK(op##_stack_wide, 256 / sizeof(T), T, U, I, bits, from, LESS, MIX, op) \
+FLOAT_PEAK(op##_stack_narrow, NARROW, T, U, I, bits, from, LESS, MIX, op) \
+PEAK_COLUMNS(op##_stack, T, T, 256 / sizeof(T), op, AS_IT_IS)
+FLOAT_PEAKS(float, uint32_t, int32_t, bits_of, float_of, <, |, min_f32)
+FLOAT_PEAKS(float, uint32_t, int32_t, bits_of, float_of, >, &, max_f32)
+FLOAT_PEAKS(double, uint64_t, int64_t, bits_of64, double_of, <, |, min_f64)
+FLOAT_PEAKS(double, uint64_t, int64_t, bits_of64, double_of, >, &, max_f64)
+
+/* Of bf16, by whole numbers in the order of what they are of: -0 is less than 0, and NaNs are
+ * beyond both infinities. */
+#define IN_ORDER(x) ((int16_t)((x) ^ ((int16_t)(x) >> 15 & 0x7fff)))
+#define BF16_INFINITY 0x7f80
+#define BF16_PEAK(name, L, extreme, op) \
+static void name(float *acc, const char *a, int64_t a_row, size_t rows) \
+{ \
+	int16_t low[L], high[L]; \
+	for (size_t j = 0; j < L; j++) \
+		low[j] = high[j] = IN_ORDER(((const int16_t *)(const void *)a)[j]); \
+	for (a += a_row; --rows; a += a_row) { \
+		const int16_t *p = (const void *)a; \
+		IVDEP \
+		for (size_t j = 0; j < L; j++) { \
+			int16_t x = IN_ORDER(p[j]); \
+			low[j] = LEAST(x, low[j]); \
+			high[j] = MOST(x, high[j]); \
+		} \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < L; j++) { \
+		float x = WIDENED((uint16_t)IN_ORDER(extreme[j])); \
+		bool nan = high[j] > BF16_INFINITY || low[j] < ~BF16_INFINITY; \
+		x = nan ? (float)NAN : x; \
+		acc[j] = op(acc[j], x); \
+	} \
+}
+BF16_PEAK(bf16_min_wide, 128, low, min_f32)
+BF16_PEAK(bf16_min_narrow, NARROW, low, min_f32)
+BF16_PEAK(bf16_max_wide, 128, high, max_f32)
+BF16_PEAK(bf16_max_narrow, NARROW, high, max_f32)
+PEAK_COLUMNS(bf16_min, float, uint16_t, 128, min_f32, WIDENED)
+PEAK_COLUMNS(bf16_max, float, uint16_t, 128, max_f32, WIDENED)
+
+#define WHOLE_PEAK(name, L, T, OP) \
+static void name(T *acc, const char *a, int64_t a_row, size_t rows) \
+{ \
+	T best[L]; \
+	memcpy(best, acc, sizeof(best)); \
+	for (; rows; rows--, a += a_row) { \
+		const T *p = (const void *)a; \
+		IVDEP \
+		for (size_t j = 0; j < L; j++) \
+			best[j] = OP(best[j], p[j]); \
+	} \
+	memcpy(acc, best, sizeof(best)); \
+}
+#define WHOLE_PEAKS(name, T, OP) \
+WHOLE_PEAK(name##_wide, 256 / sizeof(T), T, OP) \
+WHOLE_PEAK(name##_narrow, NARROW, T, OP) \
+PEAK_COLUMNS(name, T, T, 256 / sizeof(T), OP, AS_IT_IS)
+WHOLE_PEAKS(s32_min_stack, int32_t, LEAST)
+WHOLE_PEAKS(s32_max_stack, int32_t, MOST)
+WHOLE_PEAKS(u32_min_stack, uint32_t, LEAST)
+WHOLE_PEAKS(u32_max_stack, uint32_t, MOST)
+WHOLE_PEAKS(u8_and_stack, uint8_t, BIT_AND)
+WHOLE_PEAKS(u8_or_stack, uint8_t, BIT_OR)
+
+const struct sim_stack_row PATH(sim_uop_stack)[UOP_CODES] = {
+	[UOP_ADD] = {{
+		[ELEM_F32] = float_stack, [ELEM_F64] = double_stack, [ELEM_BF16] = bf16_stack,
+		[ELEM_S32] = uint32_t_stack, [ELEM_U32] = uint32_t_stack,
+		[ELEM_S64] = uint64_t_stack, [ELEM_U64] = uint64_t_stack,
+	}},
+	[UOP_MIN] = {{
+		[ELEM_F32] = min_f32_stack, [ELEM_F64] = min_f64_stack, [ELEM_BF16] = bf16_min,
+		[ELEM_S32] = s32_min_stack, [ELEM_U32] = u32_min_stack,
+		[ELEM_PRED] = u8_and_stack,
+	}},
+	[UOP_MAX] = {{
+		[ELEM_F32] = max_f32_stack, [ELEM_F64] = max_f64_stack, [ELEM_BF16] = bf16_max,
+		[ELEM_S32] = s32_max_stack, [ELEM_U32] = u32_max_stack,
+		[ELEM_PRED] = u8_or_stack,
+	}},
+	[UOP_AND] = {{ [ELEM_PRED] = u8_and_stack }},
+	[UOP_OR] = {{ [ELEM_PRED] = u8_or_stack }},
 };
 
 #define FLOATS(op) [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op

@@ -880,6 +880,106 @@ static void windows_join_elements_in_order(void **state)
 	}
 }
 
+/* What a number is as f64, which keeps all of them. */
+static double wide_value(unsigned elem, const void *from, size_t i)
+{
+	uint32_t bits = (uint32_t)((const uint16_t *)from)[i] << 16;
+	float f;
+
+	if (elem == ELEM_F64)
+		return ((const double *)from)[i];
+	if (elem == ELEM_S32 || elem == ELEM_PRED)
+		return elem == ELEM_S32 ? ((const int32_t *)from)[i] : ((const uint8_t *)from)[i];
+	memcpy(&f, elem == ELEM_F32 ? (const char *)from + 4 * i : (const char *)&bits, 4);
+	return (double)f;
+}
+
+/* Random bits, or zeros of both signs. */
+static void random_values(uint64_t *seed, unsigned elem, void *to, size_t n, bool sparse)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t r = vt_random(seed), top = r & 1u << 15;
+
+		if (!sparse)
+			top |= vt_random(seed) % (vt_random(seed) % 8 ? 0x7f80 : 0x8000);
+		top &= top & 0x7f80 ? 0xffff : 1u << 15;
+		if (elem == ELEM_BF16)
+			((uint16_t *)to)[i] = (uint16_t)top;
+		else if (elem == ELEM_F64)
+			((uint64_t *)to)[i] = (uint64_t)top << 48;
+		else if (elem == ELEM_PRED)
+			((uint8_t *)to)[i] = r % 50 == 0;
+		else
+			((uint32_t *)to)[i] = top << 16;
+	}
+}
+
+static void fold_all(struct vt *vt, unsigned elem, unsigned combine, int64_t rows, int64_t cols,
+		     bool along, const void *x, double *want, char *got)
+{
+	unsigned wide = elem == ELEM_BF16 ? ELEM_F32 : elem;
+	int64_t each = elem_bytes(elem), to = elem_bytes(wide), kept = along ? rows : cols;
+	struct vt_insn in = { .head.insn.op = ISA_VEC, .head.body = {
+		.rank = 2, .n_in = 1, .n_out = 1, .n_uop = wide != elem,
+		.dim = { rows, cols, 1, 1, 1, 1, 1, 1 } } };
+	bool is_min = combine == ISA_COMBINE_MIN;
+	struct sim_run run;
+
+	in.op[0] = (struct isa_operand){ .elem = (uint8_t)elem, .stride = { cols * each, each } };
+	in.op[1] = (struct isa_operand){ .elem = (uint8_t)wide, .binding = 1,
+		.value = wide != elem, .combine = (uint8_t)combine,
+		.stride = { along ? to : 0, along ? 0 : to } };
+	in.uop[0] = vt_uop(UOP_CVT, ELEM_BF16, 0, 0, 0);
+	in.uop[0].to = ELEM_F32;
+	assert_int_equal(vt_run(vt, &in, (struct vt_mem[]){
+		{ (void *)(uintptr_t)x, (uint64_t)(rows * cols * each) },
+		{ got, (uint64_t)(kept * to) } }, 2, &run), 0);
+	for (int64_t i = 0; i < rows * cols; i++) {
+		double *w = &want[along ? i / cols : i % cols], v = wide_value(elem, x, (size_t)i);
+		bool first = along ? i % cols == 0 : i < cols;
+		double x0 = is_min ? v : *w, x1 = is_min ? *w : v;
+
+		if (combine == ISA_COMBINE_ADD)
+			*w = first ? v : *w + v;
+		else if (first || isnan(v) || x0 < x1 || (x0 == x1 && signbit(x0) > signbit(x1)))
+			*w = v;
+	}
+	for (int64_t i = 0; i < kept; i++) {
+		double g = wide_value(wide, got, (size_t)i);
+
+		assert_true(isnan(want[i]) ? isnan(g) :
+			    g == want[i] && signbit(g) == signbit(want[i]));
+	}
+}
+
+/* Extremes of rows where they lie, of NaNs and both zeros too, and sums of bf16 along rows. */
+static void extremes_of_rows_and_sums_along_them(void **state)
+{
+	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_BF16, ELEM_S32, ELEM_PRED };
+	static const int64_t dims[][2] = { { 1, 16 }, { 2, 17 }, { 3, 31 }, { 4, 64 }, { 5, 130 },
+		{ 129, 16 }, { 130, 300 }, { 257, 1000 }, { 8, 4099 }, { 3, 255 }, { 3, 383 } };
+	static char x[8 * 257 * 1000], got[8 * 4099];
+	static double want[4099];
+	uint64_t seed = 3;
+	struct vt vt;
+
+	(void)state;
+	for (unsigned p = 0; p < 3 && vt_open(&vt, paths[p], 1 + p % 2); p++) {
+		for (unsigned i = 0; i < 5 * 4 * 11; i++) {
+			const int64_t *d = dims[i / 20];
+			unsigned elem = elems[i % 5];
+
+			random_values(&seed, elem, x, (size_t)(d[0] * d[1]), i / 5 % 2);
+			fold_all(&vt, elem, i / 10 % 2 ? ISA_COMBINE_MIN : ISA_COMBINE_MAX,
+				 d[0], d[1], false, x, want, got);
+			for (int64_t j = 0; j < d[0] * d[1]; j++)
+				((uint16_t *)(void *)x)[j] = vt_random(&seed) % 2 ? 0x3f80 : 0xc040;
+			fold_all(&vt, ELEM_BF16, ISA_COMBINE_ADD, d[0], d[1], true, x, want, got);
+		}
+		vt_close(&vt);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -891,6 +991,7 @@ int main(void)
 		cmocka_unit_test(extremes_of_infinities_are_infinite),
 		cmocka_unit_test(empty_folds_give_the_identity),
 		cmocka_unit_test(windows_join_elements_in_order),
+		cmocka_unit_test(extremes_of_rows_and_sums_along_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
