@@ -270,6 +270,134 @@ static const void *row_lhs(const struct sim_product_task *t, unsigned i, int64_t
 	return room;
 }
 
+/* ---- the windows of many points at once ---- */
+
+/* n times `bytes`, from and to as far apart. Short ones are two copies of a size that the compiler
+ * knows, which lie on each other in the middle. */
+static void copy_rows(const uint8_t *from, int64_t step, int64_t n, size_t bytes, uint8_t *to,
+		      size_t pitch)
+{
+#define COPY(size) \
+	for (int64_t i = 0; i < n; i++, from += step, to += pitch) { \
+		for (size_t at = 0; at + (size) < bytes; at += (size)) \
+			memcpy(to + at, from + at, (size)); \
+		memcpy(to + bytes - (size), from + bytes - (size), (size)); \
+	}
+	if (bytes < 4 || bytes > 256) {
+		for (int64_t i = 0; i < n; i++, from += step, to += pitch)
+			memcpy(to, from, bytes);
+	} else if (bytes < 8) {
+		COPY(4)
+	} else if (bytes < 16) {
+		COPY(8)
+	} else {
+		COPY(16)
+	}
+#undef COPY
+}
+
+/* Taps that lie side by side: a line of the last dim, or one. */
+static int64_t taps_of_run(const struct slide *s)
+{
+	unsigned last = s->n_spatial - 1;
+
+	return s->dilation[last] == 1 && s->step[last] == s->features * s->bytes ?
+	       s->taps[last] : 1;
+}
+
+/* Bytes begin .. end of one run, whose first tap is at point q of the line. */
+static void copy_part(const struct slide *s, const uint8_t *line, int64_t q, int64_t begin,
+		      int64_t end, uint8_t *to)
+{
+	unsigned last = s->n_spatial - 1;
+	int64_t taps = taps_of_run(s), tap = s->features * s->bytes;
+	int64_t low = clamp(clamp(-q, 0, taps) * tap, begin, end);
+	int64_t high = clamp(clamp(s->size[last] - q, 0, taps) * tap, low, end);
+
+	memset(to, 0, (size_t)(low - begin));
+	if (low < high)
+		memcpy(to + low - begin, line + q * s->step[last] + low, (size_t)(high - low));
+	memset(to + high - begin, 0, (size_t)(end - high));
+}
+
+/* The same of n points, whose windows are `stride` points apart. */
+static void copy_run(const struct slide *s, const uint8_t *line, int64_t q, int64_t stride,
+		     int64_t n, int64_t begin, int64_t end, uint8_t *to, size_t pitch)
+{
+	unsigned last = s->n_spatial - 1;
+	int64_t room = s->size[last] - taps_of_run(s) - q;	/* to the last one inside */
+	int64_t first = clamp(q < 0 ? (stride - 1 - q) / stride : 0, 0, n);
+	int64_t after = clamp(room < 0 ? 0 : room / stride + 1, first, n);
+
+	for (int64_t i = 0; i < first; i++)
+		copy_part(s, line, q + i * stride, begin, end, to + (size_t)i * pitch);
+	if (first < after)
+		copy_rows(line + (q + first * stride) * s->step[last] + begin,
+			  stride * s->step[last], after - first, (size_t)(end - begin),
+			  to + (size_t)first * pitch, pitch);
+	for (int64_t i = after; i < n; i++)
+		copy_part(s, line, q + i * stride, begin, end, to + (size_t)i * pitch);
+}
+
+/* Elements k .. k + n of the windows of `points` points of a line of the output. */
+static void copy_line(struct window *w, int64_t stride, int64_t points, int64_t k, int64_t n,
+		      uint8_t *to, size_t pitch)
+{
+	const struct slide *s = w->s;
+	unsigned last = s->n_spatial - 1;
+	int64_t taps = taps_of_run(s), run = taps * s->features, f, tap;
+
+	tap = divide(k, run, &f) * taps;
+	for (unsigned d = s->n_spatial; d-- > 0;)
+		tap = divide(tap, s->taps[d], &w->y[d]);
+	while (n) {
+		const uint8_t *line = find_line(w);
+		int64_t got = run - f < n ? run - f : n, bytes = got * s->bytes;
+
+		if (line)
+			copy_run(s, line, w->origin[last] + w->y[last] * s->dilation[last],
+				 stride, points, f * s->bytes, (f + got) * s->bytes, to, pitch);
+		for (int64_t i = 0; i < points && !line; i++)
+			memset(to + (size_t)i * pitch, 0, (size_t)bytes);
+		to += bytes;
+		n -= got;
+		f = 0;
+		w->y[last] += taps;
+		for (unsigned d = last; d > 0 && w->y[d] == s->taps[d]; d--) {
+			w->y[d] = 0;
+			w->y[d - 1]++;
+		}
+	}
+}
+
+/* Only where features lie side by side, and no holes between points of the last dim. */
+static void rows_lhs(const struct sim_product_task *t, unsigned i, unsigned lanes, int64_t k,
+		     unsigned n, uint8_t *to, size_t pitch)
+{
+	const struct conv_plan *p = t->plan;
+	unsigned last = p->n_spatial - 1;
+	struct window w = { .s = &p->slide_lhs };
+	int64_t x[ISA_MAX_RANK];
+
+	for (unsigned got; lanes; lanes -= got, i += got, to += got * pitch) {
+		int64_t left;
+
+		point(t, i, x);
+		left = p->dim[1 + last] - x[1 + last];
+		got = left < lanes ? (unsigned)left : lanes;
+		w.at = t->a + x[0] * p->lhs.stride[0];
+		for (unsigned d = 0; d < p->n_spatial; d++)
+			w.origin[d] = x[1 + d] * p->c.window_stride[d] - p->c.pad_low[d];
+		copy_line(&w, p->c.window_stride[last], got, k, n, to, pitch);
+	}
+}
+
+static bool takes_rows(const struct slide *s)
+{
+	return s->n_spatial && s->holes[s->n_spatial - 1] == 1 && s->features &&
+	       (s->features == 1 || s->feature_step == s->bytes);
+}
+
 /* The kernel is a window at its own origin, from the other end where it is reversed. */
 static const void *row_rhs(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
 			   void *room)
@@ -562,10 +690,11 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	for (unsigned d = 0; d < c->n_spatial; d++)
 		if (__builtin_mul_overflow(p->mm.k, c->kernel[d], &p->mm.k))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "the kernel overflows");
-	p->mm.panels.a = (struct sim_side){ c->lhs.elem, false, row_lhs, NULL, NULL };
-	p->mm.panels.b = (struct sim_side){ c->rhs.elem,
-				     p->rhs.stride[0] == elem_bytes(c->rhs.elem), row_rhs,
-				     NULL, lines_rhs };
+	p->mm.panels.a = (struct sim_side){ .elem = c->lhs.elem, .row = row_lhs,
+				     .rows = takes_rows(&p->slide_lhs) ? rows_lhs : NULL };
+	p->mm.panels.b = (struct sim_side){ .elem = c->rhs.elem, .row = row_rhs,
+				     .by_lines = p->rhs.stride[0] == elem_bytes(c->rhs.elem),
+				     .lines = lines_rhs };
 	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
 	if (ret)
 		return ret;
@@ -580,6 +709,19 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	return 0;
 }
 
+/* Coordinates of a point of the epilogue; gives how many of its line there are from it on. */
+static int64_t find_point(const struct conv_plan *p, int64_t at, int64_t feature, int64_t *index)
+{
+	int64_t rest = divide(at, p->line, &index[p->body_rank - 2]);
+
+	for (unsigned d = p->body_rank - 2; d-- > 0;)
+		rest = divide(rest, p->body_dim[d], &index[d]);
+	index[p->body_rank - 1] = feature;
+	for (unsigned d = p->body_rank; d < ISA_MAX_RANK; d++)
+		index[d] = 0;
+	return p->line - index[p->body_rank - 2];
+}
+
 /* Rows of a block, line by line; the task's index is its first feature. */
 static void finish_rows(const struct sim_product_task *t, void *scratch, uint8_t *sums,
 			unsigned row, unsigned rows)
@@ -589,15 +731,9 @@ static void finish_rows(const struct sim_product_task *t, void *scratch, uint8_t
 	int64_t at = t->row0 + row, index[ISA_MAX_RANK];
 
 	for (unsigned n; rows; rows -= n, at += n, sums += n * bytes) {
-		int64_t rest = divide(at, p->line, &index[p->body_rank - 2]);
-		int64_t left = p->line - index[p->body_rank - 2];
+		int64_t left = find_point(p, at, t->index[0], index);
 
 		n = left < rows ? (unsigned)left : rows;
-		for (unsigned d = p->body_rank - 2; d-- > 0;)
-			rest = divide(rest, p->body_dim[d], &index[d]);
-		index[p->body_rank - 1] = t->index[0];
-		for (unsigned d = p->body_rank; d < ISA_MAX_RANK; d++)
-			index[d] = 0;
 		sim_product_finish(t, scratch, sums, n, index);
 	}
 }
@@ -607,7 +743,7 @@ static void run_block(const struct sim_product_job *j, int64_t m, int64_t n, voi
 	const struct conv_plan *p = j->plan;
 	int64_t a_group = (p->o_group + p->nb - 1) / p->nb, group = n / a_group;
 	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
-	int64_t first_feature = group * p->o_group + o0;
+	int64_t first_feature = group * p->o_group + o0, index[ISA_MAX_RANK];
 	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->a,
 				      .b = j->b, .job = j, .finish = finish_rows,
 				      .index = &first_feature };
@@ -630,8 +766,11 @@ static void run_block(const struct sim_product_job *j, int64_t m, int64_t n, voi
 	t.rows = (unsigned)(lines * width);
 	t.cols = (unsigned)(p->o_group - o0 < p->nb ? p->o_group - o0 : p->nb);
 	t.b += first_feature * p->rhs.stride[0];
-	if (t.rows)
-		sim_product_run(&t, scratch);
+	if (!t.rows)
+		return;
+	if (find_point(p, t.row0, first_feature, index) >= t.rows)
+		sim_product_go_direct(&t, index);
+	sim_product_run(&t, scratch);
 }
 
 static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)

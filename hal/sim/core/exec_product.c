@@ -325,11 +325,12 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->mm.acc = mm->acc;
 	p->mm.k = mm->k;
 	bytes = elem_valid(mm->a.elem) ? elem_bytes(mm->a.elem) : 0;
-	p->mm.panels.a = (struct sim_side){ mm->a.elem, p->am == (int64_t)bytes &&
-				     p->ak != (int64_t)bytes, row_a, place_a, lines_a };
+	p->mm.panels.a = (struct sim_side){ .elem = mm->a.elem, .row = row_a, .place = place_a,
+				     .by_lines = p->am == (int64_t)bytes &&
+						 p->ak != (int64_t)bytes, .lines = lines_a };
 	bytes = elem_valid(mm->b.elem) ? elem_bytes(mm->b.elem) : 0;
-	p->mm.panels.b = (struct sim_side){ mm->b.elem, p->bn == (int64_t)bytes, row_b, NULL,
-					    lines_b };
+	p->mm.panels.b = (struct sim_side){ .elem = mm->b.elem, .row = row_b,
+				     .by_lines = p->bn == (int64_t)bytes, .lines = lines_b };
 	ret = sim_product_prepare(load, &p->mm, body, in, out, uops, 2);
 	if (ret)
 		return ret;
@@ -377,40 +378,6 @@ static void find_batch(const struct mm_plan *p, int64_t batch, struct sim_produc
 	}
 }
 
-/* Where the task's sums are in an operand, if as a kernel takes them: columns side by side, rows
- * *pitch sums apart. NULL: otherwise. */
-static const uint8_t *direct(const struct sim_product_task *t, const int64_t *index,
-			     const struct sim_ref *ref, const uint8_t *at, unsigned *pitch)
-{
-	const struct sim_product *mm = t->mm;
-	int64_t bytes = mm->acc_bytes, down = ref->stride[mm->rank - 2];
-
-	if ((t->cols > 1 && ref->stride[mm->rank - 1] != bytes) ||
-	    (t->rows > 1 && (down < 0 || down % bytes || down / bytes > UINT32_MAX)))
-		return NULL;
-	for (unsigned d = 0; d < mm->rank; d++)
-		at += index[d] * ref->stride[d];
-	*pitch = t->rows > 1 ? (unsigned)(down / bytes) : t->cols;
-	return at;
-}
-
-/* If sums lie in the output as a kernel leaves them, it writes them there. */
-static void go_direct(struct sim_product_task *t, const int64_t *index)
-{
-	const struct sim_product *mm = t->mm;
-
-	if (!mm->panels_k || !(mm->is_direct || mm->adds) ||
-	    (t->rows > 1 && !mm->out[0].stride[mm->rank - 2]))
-		return;
-	if (mm->adds) {
-		t->plus = direct(t, index, &mm->in[0], t->job->in[0], &t->plus_pitch);
-		if (!t->plus)
-			return;
-	}
-	t->direct = (uint8_t *)(uintptr_t)direct(t, index, &mm->out[0], t->job->out[0],
-						 &t->pitch);
-}
-
 static void run_task(struct sim_product_task *t, int64_t *index, void *scratch)
 {
 	const struct mm_plan *p = t->plan;
@@ -418,7 +385,7 @@ static void run_task(struct sim_product_task *t, int64_t *index, void *scratch)
 	t->a += index[p->rank - 2] * p->am;
 	t->b += index[p->rank - 1] * p->bn;
 	t->index = index;
-	go_direct(t, index);
+	sim_product_go_direct(t, index);
 	sim_product_run(t, scratch);
 }
 
@@ -653,8 +620,7 @@ static void run_in_place(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 
 		find_batch(p, (int64_t)i, &t, index);
 		x.a = t.a;
-
-		go_direct(&t, index);
+		sim_product_go_direct(&t, index);
 		if (t.direct) {
 			x.sums = t.direct;
 			x.down = t.pitch;

@@ -459,6 +459,39 @@ void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned b
 
 /* ---- sums ---- */
 
+/* Where the task's sums are in an operand, if as a kernel takes them: columns side by side, rows
+ * *pitch sums apart. NULL: otherwise. */
+static const uint8_t *direct(const struct sim_product_task *t, const int64_t *index,
+			     const struct sim_ref *ref, const uint8_t *at, unsigned *pitch)
+{
+	const struct sim_product *mm = t->mm;
+	int64_t bytes = mm->acc_bytes, down = ref->stride[mm->rank - 2];
+
+	if ((t->cols > 1 && ref->stride[mm->rank - 1] != bytes) ||
+	    (t->rows > 1 && (down < 0 || down % bytes || down / bytes > UINT32_MAX)))
+		return NULL;
+	for (unsigned d = 0; d < mm->rank; d++)
+		at += index[d] * ref->stride[d];
+	*pitch = t->rows > 1 ? (unsigned)(down / bytes) : t->cols;
+	return at;
+}
+
+void sim_product_go_direct(struct sim_product_task *t, const int64_t *index)
+{
+	const struct sim_product *mm = t->mm;
+
+	if (!mm->panels_k || !(mm->is_direct || mm->adds) ||
+	    (t->rows > 1 && !mm->out[0].stride[mm->rank - 2]))
+		return;
+	if (mm->adds) {
+		t->plus = direct(t, index, &mm->in[0], t->job->in[0], &t->plus_pitch);
+		if (!t->plus)
+			return;
+	}
+	t->direct = (uint8_t *)(uintptr_t)direct(t, index, &mm->out[0], t->job->out[0],
+						 &t->pitch);
+}
+
 /* What is read once the panel of a is done with: a's next, packed or in memory. */
 static void look_ahead(const struct sim_product_task *t, struct sim_product_step *x, unsigned row,
 		       int64_t at, bool is_last)

@@ -114,6 +114,9 @@ void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t row
 /* Where they lie in the lane's scratch, TINY of each: of a, of b, of sums, and as in memory. */
 enum sim_product_part { SIM_PART_A, SIM_PART_B, SIM_PART_SUMS, SIM_PART_RAW };
 uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part);
+/* If the task's sums lie in the output as a kernel leaves them, it writes them there. index: of
+ * their first point. */
+void sim_product_go_direct(struct sim_product_task *t, const int64_t *index);
 /* Sums of the task, and its epilogue by finish(). Neither BY_PRODUCTS nor IN_PLACE. */
 void sim_product_run(const struct sim_product_task *t, void *scratch);
 /* For finish(): the epilogue of rows side by side, whose first point has the given

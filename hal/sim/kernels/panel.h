@@ -33,7 +33,7 @@
 
 struct sim_product_task;	/* the caller's (core/product.h): handed through */
 
-/* One side of the product: rows of a, columns of b ("lanes"). Two ways to read it: */
+/* One side of the product: rows of a, columns of b ("lanes"). Ways to read it: */
 struct sim_side {
 	uint8_t elem;		/* of the operand; packing converts */
 	bool by_lines;
@@ -47,6 +47,10 @@ struct sim_side {
 	 * element k .. k + n of lane 0. */
 	void (*lines)(const struct sim_product_task *t, int64_t k, unsigned n,
 		      const uint8_t **at);
+	/* Rows of a whose elements are the panel's: k .. k + n of `lanes` lanes from i on, `pitch`
+	 * bytes apart. May be NULL; row() gives the same. */
+	void (*rows)(const struct sim_product_task *t, unsigned i, unsigned lanes, int64_t k,
+		     unsigned n, uint8_t *to, size_t pitch);
 };
 
 /* sums[i * ld + j] = product of row i and column j of two panels, over ku units, added to

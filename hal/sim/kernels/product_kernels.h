@@ -33,8 +33,14 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
 
-	/* By the time that sums are added to they are there. Not in L1: rows may be a power of
-	 * two apart, more of them than a set of it has ways. */
+	/* By the time that sums are added to or stored they are there. Not in L1: rows may be a
+	 * power of two apart, more of them than a set of it has ways. */
+#pragma GCC unroll 16
+	for (unsigned i = 0; sums != before && i < mr; i++)
+#pragma GCC unroll 16
+		for (unsigned v = 0; v < vecs * LANES * sizeof(SUM) / 64; v++)
+			__builtin_prefetch((const char *)(sums + (size_t)i * x->ld) + v * 64, 0,
+					   2);
 #pragma GCC unroll 16
 	for (unsigned i = 0; before && i < mr; i++)
 #pragma GCC unroll 16

@@ -253,6 +253,17 @@ static void pack_row(const struct packing *p, unsigned i, uint8_t *to)
 		memset(to + p->n * bytes, 0, (size_t)p->ku * p->unit - p->n * bytes);
 }
 
+/* Rows of a, all at once. */
+static void pack_rows(const struct packing *p, unsigned first, unsigned rows, uint8_t *to,
+		      size_t pitch)
+{
+	size_t bytes = p->n * elem_bytes(p->type), all = (size_t)p->ku * p->unit;
+
+	p->side->rows(p->t, first, rows, p->k0, p->n, to, pitch);
+	for (unsigned i = 0; bytes < all && i < rows; i++)
+		memset(to + i * pitch + bytes, 0, all - bytes);
+}
+
 static inline __attribute__((always_inline)) void
 zip2(const uint16_t *const *l, unsigned n, uint16_t *restrict to)
 {
@@ -333,8 +344,11 @@ void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
 	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
 	unsigned step = panels->kernel.row_step;
+	bool at_once = p.side->rows && p.side->elem == p.type;
 
-	for (unsigned i = 0; i < rows && !p.side->by_lines; i++)
+	if (at_once)
+		pack_rows(&p, first, rows, to, pitch);
+	for (unsigned i = 0; i < rows && !p.side->by_lines && !at_once; i++)
 		pack_row(&p, first + i, to + i * pitch);
 	for (unsigned i = 0; i < rows && p.side->by_lines; i += SIM_PRODUCT_LINE) {
 		unsigned w = rows - i < SIM_PRODUCT_LINE ? rows - i : SIM_PRODUCT_LINE;
