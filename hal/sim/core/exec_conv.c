@@ -398,6 +398,31 @@ static bool takes_rows(const struct slide *s)
 	       (s->features == 1 || s->feature_step == s->bytes);
 }
 
+/* Of windows that are one point each, one behind the other. */
+static const uint8_t *place_lhs(const struct sim_product_task *t, unsigned i, int64_t k)
+{
+	const struct conv_plan *p = t->plan;
+	const struct slide *s = &p->slide_lhs;
+
+	return t->a + (t->row0 + i) * s->step[s->n_spatial - 1] + k * s->bytes;
+}
+
+/* Whether the side's points are read as they lie in memory. */
+static bool is_in_place(const struct conv_plan *p)
+{
+	const struct slide *s = &p->slide_lhs;
+	int64_t apart = s->n_spatial ? s->step[s->n_spatial - 1] : 0;
+
+	if (!takes_rows(s))
+		return false;
+	for (unsigned d = s->n_spatial; d-- > 0;)
+		if (s->taps[d] != 1 || s->holes[d] != 1 || p->c.window_stride[d] != 1 ||
+		    p->c.pad_low[d] || p->dim[1 + d] > s->size[d] || s->step[d] != apart ||
+		    __builtin_mul_overflow(apart, p->dim[1 + d], &apart))
+			return false;
+	return p->dim[0] == 1 || p->lhs.stride[0] == apart;
+}
+
 /* The kernel is a window at its own origin, from the other end where it is reversed. */
 static const void *row_rhs(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
 			   void *room)
@@ -691,7 +716,8 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 		if (__builtin_mul_overflow(p->mm.k, c->kernel[d], &p->mm.k))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "the kernel overflows");
 	p->mm.panels.a = (struct sim_side){ .elem = c->lhs.elem, .row = row_lhs,
-				     .rows = takes_rows(&p->slide_lhs) ? rows_lhs : NULL };
+				     .rows = takes_rows(&p->slide_lhs) ? rows_lhs : NULL,
+				     .place = is_in_place(p) ? place_lhs : NULL };
 	p->mm.panels.b = (struct sim_side){ .elem = c->rhs.elem, .row = row_rhs,
 				     .by_lines = p->rhs.stride[0] == elem_bytes(c->rhs.elem),
 				     .lines = lines_rhs };

@@ -80,6 +80,7 @@ static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 	}
 #undef OF
 	k->few_rows = SIM_PRODUCT_FEW;
+	k->any_pitch = k->few && k->a == mm->acc;
 	/* What has no type to be converted from may be read where it lies. bf16 is part of f32, but
 	 * is widened for every four rows anew. */
 	if (b->elem == ELEM_BF16 && mm->acc == ELEM_F32 && k->b == ELEM_F32) {
@@ -539,6 +540,31 @@ static bool packs_b(const struct sim_product_task *t)
 	return !t->packed && !is_few(t);
 }
 
+#define IN_PLACE_COLS 128	/* for more, to read a packed a is worth the packing, */
+#define IN_PLACE_BYTES 2048	/* unless its rows are as close to each other in memory */
+#define MOST_PITCH ((int64_t)1 << 24)
+
+/* Where the kernel reads the panel of a in memory, its rows *pitch units apart, or NULL. */
+static const uint8_t *in_place(const struct sim_product_task *t, unsigned row, int64_t k,
+			       unsigned *pitch)
+{
+	const struct sim_product *mm = t->mm;
+	const struct sim_side *a = &mm->panels.a;
+	const uint8_t *at;
+	int64_t apart;
+
+	if (!mm->panels.kernel.any_pitch || !a->place || a->elem != mm->panels.kernel.a ||
+	    mm->keeps_a || is_few(t))
+		return NULL;
+	at = a->place(t, row, k);
+	apart = at && row + 1 < t->rows ? a->place(t, row + 1, k) - at : 0;
+	if (!at || apart < 0 || apart % mm->acc_bytes || apart / mm->acc_bytes > MOST_PITCH ||
+	    (t->cols > IN_PLACE_COLS && apart > IN_PLACE_BYTES))
+		return NULL;
+	*pitch = (unsigned)(apart / mm->acc_bytes);
+	return at;
+}
+
 /* Adds to the sums of some rows what panels from .. to along k give; b's are there, or needed
  * none. */
 static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
@@ -554,7 +580,8 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 		struct sim_product_step x = { .a = a, .ku = units_of(mm, n), .rows = rows,
 			.b = b + (size_t)(at - from) * panel_b(mm, t->cols), .cols = t->cols,
 			.before = at ? sums : NULL, .before_ld = t->cols, .sums = sums,
-			.ld = t->cols };
+			.ld = t->cols, .a_pitch = SIM_PRODUCT_PITCH };
+		const uint8_t *there = in_place(t, row, k, &x.a_pitch);
 
 		if (t->direct && at == mm->panels_k - 1) {
 			x.sums = t->direct + (size_t)row * t->pitch * mm->acc_bytes;
@@ -565,7 +592,9 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 			}
 		}
 		look_ahead(t, &x, row, at + 1 < to ? at + 1 : from, at + 1 == to);
-		if (!t->has_a || !mm->keeps_a)
+		if (there)
+			x.a = there;
+		else if (!t->has_a || !mm->keeps_a)
 			mm->pack_a(&mm->panels, t, row, rows, s, k, n, x.ku, a);
 		if (lines) {
 			mm->panels.b.lines(t, k, n, lines);

@@ -6,10 +6,11 @@
  *
  * A task is a block of rows and columns of one product. It packs the panels of b first, into the
  * lane's scratch, for all of the block's rows, unless they are there for several tasks. Then, for
- * as many rows as a panel of a has, it goes along k: packs a panel of a, and a kernel adds its
- * product with b's to the sums. So the panel of a and the sums stay in L2 until the sums are
- * complete and the epilogue has run over them, and only b's panels come from beyond. Where k is
- * too long for b's panels it is cut into lengths, and the sums of all rows wait for the last one.
+ * as many rows as a panel of a has, it goes along k: packs a panel of a, unless the kernel reads it
+ * where it lies, and the kernel adds its product with b's to the sums. So the panel of a and the
+ * sums stay in L2 until the sums are complete and the epilogue has run over them, and only b's
+ * panels come from beyond. Where k is too long for b's panels it is cut into lengths, and the sums
+ * of all rows wait for the last one.
  * A task of no more rows than that packs one panel of b at a time, and a task of few rows none, if
  * b's elements are the kernel's: it is read where it lies.
  * Where the elements of a side lie is the family's business. kernels/panel.h says what a

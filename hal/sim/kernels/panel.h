@@ -61,6 +61,8 @@ struct sim_product_step {
 	const void *before;
 	void *sums;
 	unsigned before_ld, ld;
+	unsigned a_pitch;	/* units from row to row of a: SIM_PRODUCT_PITCH but for kernels
+				 * that take any */
 	/* Memory that is read after this: n_soon times soon_bytes, soon_pitch apart. A kernel may
 	 * fetch it while it computes. */
 	const uint8_t *soon;
@@ -119,6 +121,7 @@ struct sim_product_kernel {
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
 	uint16_t mb;		/* most rows of a panel of a */
 	uint8_t flip_b;		/* xor of every byte of b */
+	bool any_pitch;		/* rows of a may be as far apart as they are in memory */
 	bool begins_before;	/* adds to what is before, not that to its sums at last */
 	uint16_t speed;		/* products of elements in a ns, about */
 };

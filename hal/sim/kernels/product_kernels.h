@@ -32,6 +32,9 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
+	/* Every third row: there are fewer registers for addresses than rows. */
+	const UNIT *third[(MR + 2) / 3];
+	const size_t pitch = x->a_pitch;
 
 	/* By the time that sums are added to or stored they are there. Not in L1: rows may be a
 	 * power of two apart, more of them than a set of it has ways. */
@@ -52,7 +55,10 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs; v++)
 			acc[i][v] -= less[i];
-	for (unsigned k = 0; k < x->ku; k++, a++, b += SIM_PRODUCT_LINE) {
+#pragma GCC unroll 16
+	for (unsigned i = 0; i < (mr + 2) / 3; i++)
+		third[i] = a + 3 * i * pitch;
+	for (unsigned k = 0; k < x->ku; k++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
 		if (!(k % 8))
@@ -62,12 +68,15 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 			col[v] = *(const VEC *)(b + v * LANES);
 #pragma GCC unroll 16
 		for (unsigned i = 0; i < mr; i++) {
-			UNIT row = a[i * SIM_PRODUCT_PITCH];
+			UNIT row = third[i / 3][i % 3 * pitch];
 
 #pragma GCC unroll 16
 			for (unsigned v = 0; v < vecs; v++)
 				acc[i][v] = STEP(acc[i][v], row, col[v]);
 		}
+#pragma GCC unroll 16
+		for (unsigned i = 0; i < (mr + 2) / 3; i++)
+			third[i]++;
 	}
 #pragma GCC unroll 16
 	for (unsigned i = 0; i < mr; i++) {
@@ -120,7 +129,7 @@ void NAME(const struct sim_product_step *x)
 				FETCH(soon, x->soon_bytes); \
 				soon += x->soon_pitch; \
 			} \
-			PANEL((const UNIT *)x->a + (size_t)i * SIM_PRODUCT_PITCH, line, \
+			PANEL((const UNIT *)x->a + (size_t)i * x->a_pitch, line, \
 			      (SUM *)x->sums + (size_t)i * x->ld + j, x, x->before ? \
 			      (const SUM *)x->before + (size_t)i * x->before_ld + j : NULL, \
 			      less ? less + i : NULL, next, (n), (vecs), wide); \

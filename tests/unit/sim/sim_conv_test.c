@@ -293,6 +293,26 @@ static void ends_of_blocks(void **state)
 	ty_close(vt, n);
 }
 
+/* Kernels of one point, which may lie beside the input: rows are the input's own points, or not. */
+static void windows_of_one_point(void **state)
+{
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 37;
+
+	(void)state;
+	for (unsigned round = 0; round < 240; round++) {
+		struct shape s = { 1 + round % 2, in_range(&seed, 1, 2), in_range(&seed, 1, 40),
+				   in_range(&seed, 1, 20), 1, false, round % 3,
+				   round % 2 ? 9 : 60, 1 };
+
+		make(&t, &seed, ep_pairs[0], vt_random(&seed) % EP_KINDS, false, &s);
+		run_trial(vt, n, &t);
+	}
+	ty_close(vt, n);
+}
+
 /* Empty outputs change nothing; an empty kernel, no features or an input that no window
  * meets give the body of zeros. */
 static void empty_convolutions(void **state)
@@ -564,6 +584,7 @@ int main(void)
 		cmocka_unit_test(every_pair_of_types),
 		cmocka_unit_test(every_number_of_spatial_dims),
 		cmocka_unit_test(ends_of_blocks),
+		cmocka_unit_test(windows_of_one_point),
 		cmocka_unit_test(empty_convolutions),
 		cmocka_unit_test(large_convolutions),
 		cmocka_unit_test(malformed_windows_are_refused),
