@@ -80,12 +80,13 @@ static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 	}
 #undef OF
 	k->few_rows = SIM_PRODUCT_FEW;
+	k->near_rows = SIM_PRODUCT_FEW_NEAR;
 	k->any_pitch = k->few && k->a == mm->acc;
 	/* What has no type to be converted from may be read where it lies. bf16 is part of f32, but
 	 * is widened for every four rows anew. */
 	if (b->elem == ELEM_BF16 && mm->acc == ELEM_F32 && k->b == ELEM_F32) {
 		k->few = ON_PATH(sim_product_few_bf16);
-		k->few_rows = cpu->path == SIM_AVX512 ? 12 : 4;
+		k->few_rows = k->near_rows = cpu->path == SIM_AVX512 ? 12 : 4;
 	} else if (b->elem != k->b || b->elem != mm->acc) {
 		k->few = NULL;
 	}
@@ -315,7 +316,7 @@ static void place(struct sim_load *load, struct sim_product *mm, int64_t n)
 	     mm->acc_bytes);
 	ROOM(b_at, panel_b(mm, cols) * deep);
 	ROOM(few_at, mm->panels.kernel.few ?
-	     (size_t)SIM_PRODUCT_FEW * SIM_PRODUCT_ROOM * mm->acc_bytes : 0);
+	     (size_t)SIM_PRODUCT_FEW_NEAR * SIM_PRODUCT_ROOM * mm->acc_bytes : 0);
 	ROOM(panels.turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
 	ROOM(panels.raw_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * 16);
 	ROOM(panels.lines_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * sizeof(void *));
@@ -520,18 +521,21 @@ static void look_ahead(const struct sim_product_task *t, struct sim_product_step
 	x->soon_bytes = n * elem_bytes(side->elem);
 }
 
-/* Whether the kernel reads b where it lies. */
-static bool is_few(const struct sim_product_task *t)
-{
-	return t->mm->panels.kernel.few && t->rows <= t->mm->panels.kernel.few_rows && !t->packed;
-}
-
 #define NEAR_BYTES (2 << 20)
 
 /* Whether a cache is likely to hold what the task reads of b. */
 static bool is_near(const struct sim_product_task *t)
 {
 	return t->mm->k <= NEAR_BYTES / elem_bytes(t->mm->panels.b.elem) / t->cols;
+}
+
+/* Whether the kernel reads b where it lies. */
+static bool is_few(const struct sim_product_task *t)
+{
+	const struct sim_product_kernel *kernel = &t->mm->panels.kernel;
+
+	return kernel->few && !t->packed && t->rows <= kernel->near_rows &&
+	       (t->rows <= kernel->few_rows || is_near(t));
 }
 
 /* Whether the task packs b's panels for itself. */

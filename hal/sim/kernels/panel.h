@@ -28,6 +28,7 @@
 #define SIM_PRODUCT_GROUP 4u		/* most elements of a unit */
 #define SIM_PRODUCT_NB 512u		/* most columns of a block */
 #define SIM_PRODUCT_FEW 16u		/* most rows for which b is not packed, */
+#define SIM_PRODUCT_FEW_NEAR 40u	/* if a cache holds it, */
 #define SIM_PRODUCT_ROOM 528u		/* and sums from row to row: not a power of two */
 #define SIM_PRODUCT_TINY 16u		/* small products side by side */
 
@@ -72,9 +73,9 @@ struct sim_product_step {
 typedef void sim_product_fn(const struct sim_product_step *step);
 
 /* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
- * SIM_PRODUCT_FEW rows and SIM_PRODUCT_NB columns. Of a kernel that is named for bf16 the lines are
- * of bf16 and all else of f32. The room is for the sums of this panel. is_near: a cache holds b, so
- * it need not be read line by line. */
+ * SIM_PRODUCT_FEW_NEAR rows and SIM_PRODUCT_NB columns. Of a kernel that is named for bf16 the
+ * lines are of bf16 and all else of f32. The room is for the sums of this panel. is_near: a cache
+ * holds b, so it need not be read line by line. */
 typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
 				bool is_near, void *room);
 
@@ -109,13 +110,13 @@ typedef void sim_product_lone_fn(const struct sim_product_lone *x);
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {
 	sim_product_fn *fn;
-	sim_product_few_fn *few;	/* or NULL, for tasks of at most few_rows */
+	sim_product_few_fn *few;	/* or NULL, for tasks of at most so many rows: */
 	sim_product_tiny_fn *tiny;	/* or NULL; of the elements of the sums, as is */
 	sim_product_lone_fn *lone;
 	uint8_t a, b;		/* types of the panels */
 	uint8_t group;		/* elements of a unit */
 	uint8_t unit;		/* bytes of it */
-	uint8_t few_rows;
+	uint8_t few_rows, near_rows;	/* near: if a cache holds b */
 	uint8_t k_step;		/* units of k are a multiple of this */
 	uint8_t row_step;	/* rows of a panel of a, too */
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
