@@ -598,6 +598,24 @@ static int check_sides(struct sim_load *load, struct conv_plan *p)
 	return ret ? ret : sim_ref(load, &c->rhs, 1, false, 0, n + 2, r, NULL, 0, &p->rhs);
 }
 
+/* A block packs all of the kernel for its features, and all windows of its rows: so of a block with
+ * more features than rows the features are cut, until there are as many blocks as wanted. */
+static void cut_features(struct conv_plan *p, int64_t wanted)
+{
+	int64_t groups = p->c.feature_groups * p->c.batch_groups, all = p->lines * p->line;
+	int64_t rows = all < p->mm.most_rows ? all : p->mm.most_rows;
+
+	while ((all + rows - 1) / rows * p->n_blocks < wanted &&
+	       (rows > 1 || p->nb > SIM_PRODUCT_LINE)) {
+		if (p->nb <= rows || p->nb <= SIM_PRODUCT_LINE) {
+			rows = (rows + 1) / 2;
+			continue;
+		}
+		p->nb = (p->nb / 2 + SIM_PRODUCT_LINE - 1) / SIM_PRODUCT_LINE * SIM_PRODUCT_LINE;
+		p->n_blocks = (p->o_group + p->nb - 1) / p->nb * groups;
+	}
+}
+
 static void cut(struct sim_load *load, struct conv_plan *p)
 {
 	int64_t groups = p->c.feature_groups * p->c.batch_groups, o = p->dim[p->rank - 1];
@@ -615,7 +633,8 @@ static void cut(struct sim_load *load, struct conv_plan *p)
 		return;
 	}
 	/* Blocks enough for every lane, unless there is little work. */
-	wanted = p->ns < 20000 ? 1 : 2 * (int64_t)load->cpu->lanes;
+	wanted = p->ns < 20000 || load->cpu->lanes == 1 ? 1 : 2 * (int64_t)load->cpu->lanes;
+	cut_features(p, wanted);
 	wanted = (wanted + p->n_blocks - 1) / p->n_blocks;
 	p->parts = (p->line + p->mm.most_rows - 1) / p->mm.most_rows;
 	if (p->lines * p->parts < wanted)

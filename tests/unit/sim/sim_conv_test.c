@@ -344,7 +344,8 @@ static void empty_convolutions(void **state)
 	ty_close(vt, n);
 }
 
-/* A layer of a network, features last, large enough for several lanes. */
+/* Layers of a network, large enough for several lanes: of many rows, features last, and of more
+ * features than rows. */
 static void large_convolutions(void **state)
 {
 	static const struct ep_pair pairs[] = {
@@ -361,6 +362,14 @@ static void large_convolutions(void **state)
 		s.most_out = 27;
 		s.most_kernel = 3;
 		make(&t, &seed, pairs[p], EP_RELU, false, &s);
+		run_trial(vt, n, &t);
+	}
+	for (unsigned round = 0; round < 12; round++) {
+		struct shape wide = { 1, 1, 300 + round % 4 * 75, 90, 1 + round % 2, round % 4 < 2,
+				      true, 24, 3 };
+
+		wide.features *= wide.groups;
+		make(&t, &seed, pairs[round % 2], vt_random(&seed) % EP_KINDS, false, &wide);
 		run_trial(vt, n, &t);
 	}
 	ty_close(vt, n);
