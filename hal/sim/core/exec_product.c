@@ -142,6 +142,18 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 #define SHARED_NS 1000000u	/* a product of less is not worth two meetings of the lanes */
 #define FEW_ROWS 48
 
+/* Makes the rows of several tasks one, as long as lanes have some each: within a task the rows of a
+ * to come are fetched during the product before. */
+static void join_rows(struct mm_plan *p, int64_t lanes)
+{
+	int64_t m = p->dim[p->rank - 2], times = p->m_blocks / (4 * lanes);
+	int64_t most = p->mm.most_rows / p->mb;
+
+	times = times < most ? times : most;
+	if (times > 1)
+		p->m_blocks = blocks(m, p->mb * times, p->mb, &p->mb);
+}
+
 /* Whether b is packed once for all lanes, which then take rows: if each has some, and the
  * product is large. */
 static bool share(struct sim_load *load, struct mm_plan *p)
@@ -180,6 +192,8 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 	p->n_blocks = blocks(p->phase, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
 	if (p->n_blocks > 1)
 		sim_product_keep_a(load, &p->mm);
+	else
+		join_rows(p, lanes);
 	p->piece = p->nb;
 	while (p->piece > SIM_PRODUCT_LINE &&
 	       p->n_blocks * p->mm.panels_k * (p->nb / p->piece) < 4 * lanes)

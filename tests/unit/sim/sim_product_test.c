@@ -582,8 +582,8 @@ static void large_products(void **state)
 /*
  * Products of which the lanes share b's panels, around what decides of it: rows for each lane,
  * work (k of 555 and 556 on AVX-512), few batches, panels of a that are kept and too many of
- * them, more of b than is shared at a time. Sums are exact, so that all paths give the same bytes;
- * some rows are held against plain loops.
+ * them, more of b than is shared at a time, rows of several tasks that are joined. Sums are exact,
+ * so that all paths give the same bytes; some rows are held against plain loops.
  */
 static void shared_panels(void **state)
 {
@@ -592,6 +592,7 @@ static void shared_panels(void **state)
 		{ 1, 144, 700, 600 }, { 1, 300, 300, 555 }, { 1, 300, 300, 556 },
 		{ 1, 577, 1030, 257 }, { 3, 200, 545, 500 }, { 2, 385, 133, 1000 },
 		{ 1, 150, 1025, 4096 }, { 1, 150, 1025, 4097 }, { 1, 147, 2049, 4096 },
+		{ 1, 5003, 40, 400 }, { 1, 3461, 513, 70 },
 	};
 	struct vt vt[3];
 	unsigned n_paths = ty_open(vt);
