@@ -295,10 +295,9 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 /* Of few rows or columns sides are read where they lie; each row is as among many, to the bit. */
 static void few_rows_are_as_among_many(void **state)
 {
-	enum { MANY = 136, MOST_N = 1030, MOST_K = 523, N_ROWS = 17 };
+	enum { MANY = 136, MOST_N = 1030, MOST_K = 523, N_ROWS = 15 };
 	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_U64, ELEM_BF16 };
-	static const int64_t rows[] = { 1, 2, 3, 4, 5, 7, 12, 13, 15, 16, 17, 31, 39, 40,
-					41, 64, 127 };
+	static const int64_t rows[] = { 1, 2, 3, 4, 5, 7, 12, 13, 16, 17, 31, 39, 40, 41, 127 };
 	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030 };
 	static const int64_t ks[] = { 1, 3, 4, 5, 7, 8, 9, 15, 255, 256, 257, 523 };
 	uint8_t *a = malloc(8 * MANY * MOST_K), *turned = malloc(8 * MOST_K * (2 * MOST_N + 300));
