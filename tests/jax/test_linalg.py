@@ -601,9 +601,10 @@ def test_a_part_of_eigenvalues_and_singular_values(device, cpu):
     np.testing.assert_allclose(a @ adjoint(vh), u * s, atol=1e-5)
 
 
-# Corners of 64 rows are factored without loops, of matrices of up to 256, and cut down to 8.
+# Of up to 8 matrices of up to 512 rows panels of 16 columns are factored 4 columns at once; of more
+# matrices of up to 256 rows corners of 64, which are cut down to 8. The others have loops.
 @pytest.mark.parametrize("batch", [1, 3, 20])
-@pytest.mark.parametrize("n", [8, 9, 16, 17, 63, 64, 65, 129, 256, 257])
+@pytest.mark.parametrize("n", [8, 9, 16, 17, 22, 63, 64, 65, 129, 256, 257, 512, 513])
 def test_cholesky_on_both_sides_of_where_it_is_cut(n, batch, device):
     for dtype in TYPES:
         rng = np.random.default_rng(n)
@@ -641,12 +642,14 @@ def test_cholesky_of_zeros_is_nan(n, device, cpu):
         np.testing.assert_array_equal(run(f, device, a)[0], run(f, cpu, a)[0])
 
 
+@pytest.mark.parametrize("n,first", [(2, 0), (30, 0), (30, 21)])
 @pytest.mark.parametrize("a", [[[np.inf, 0], [0, 1]], [[1, 0], [0, np.inf]],
                                [[np.inf, 1], [1, 1]]], ids=str)
-def test_cholesky_of_an_infinite_pivot_is_its_root(a, device, cpu):
-    a = np.array(a, np.float32)
+def test_cholesky_of_an_infinite_pivot_is_its_root(a, n, first, device, cpu):
+    whole = np.eye(n, dtype=np.float32)
+    whole[first:first + 2, first:first + 2] = a
     f = functools.partial(jnp.linalg.cholesky, symmetrize_input=False)
-    np.testing.assert_array_equal(run(f, device, a)[0], run(f, cpu, a)[0])
+    np.testing.assert_array_equal(run(f, device, whole)[0], run(f, cpu, whole)[0])
 
 
 @pytest.mark.parametrize("batch", [1, 40])
@@ -669,12 +672,25 @@ def test_an_infinite_pivot_leaves_its_unknown_zero(batch, device, cpu):
     np.testing.assert_allclose(run(f, device, a, b)[0], run(f, cpu, a, b)[0], rtol=1e-6)
 
 
-# FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three. From MANY systems on, 16,
-# lanes go along the batch if right sides are fewer. Up to 8 rows there is no loop, and none up to
-# MOST_WITHOUT_LOOPS, 128, of fewer systems.
+# Nor what is below the diagonal of an upper one, in its blocks and beside them.
+@pytest.mark.parametrize("n,k", [(5, 1), (40, 2), (580, 2), (580, 40)])
+@pytest.mark.parametrize("lower", [True, False])
+def test_what_is_outside_a_triangle_does_not_count(lower, n, k, device, cpu):
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((n, n)) / n + 2 * np.eye(n)
+    a = (np.tril(a) + np.triu(np.full((n, n), np.nan), 1)).astype(np.float32)
+    a = a if lower else a.T.copy()
+    b = rng.standard_normal((n, k)).astype(np.float32)
+    f = functools.partial(jax.lax.linalg.triangular_solve, left_side=True, lower=lower)
+    np.testing.assert_allclose(run(f, device, a, b)[0], run(f, cpu, a, b)[0], atol=1e-5)
+
+
+# Up to MOST_WITHOUT_LOOPS of runtime/compiler/lower/linalg.c, 256 rows, there is no loop. Of more a
+# loop does up to MOST_BLOCKS, 8, blocks of BLOCK, 64 rows, or of 8 if right sides are MANY, 32.
 SYSTEMS = [(40, 4, 3), (40, 8, 9), (2, 8, 70), (2, 17, 3), (16, 17, 16)]
 OF_F32 = [(2, 15, 3), (2, 16, 3), (2, 32, 3), (2, 33, 3), (2, 3, 3), (2, 40, 3), (15, 5, 1),
-          (16, 5, 1), (16, 17, 15), (1, 128, 2), (1, 129, 2), (40, 1, 2), (70, 33, 3)]
+          (520, 17, 1), (16, 17, 15), (1, 129, 2), (40, 1, 2), (70, 33, 3), (1, 257, 2),
+          (1, 577, 32), (2, 512, 31), (1, 700, 1)]
 
 
 @pytest.mark.parametrize("batch,n,k,dtype", [(*s, t) for s in SYSTEMS for t in TYPES] +

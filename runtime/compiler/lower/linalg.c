@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cholesky factors and triangular systems, cut in halves until FEW columns or rows are left:
- * what is between the halves is one product, and so nearly all of the work; the few are a
- * loop, with a few elementwise ops on the whole batch inside. Small matrices have no loop
- * (struct tc_cells), nor have those of a few dozen rows, whose last halves are such. And what all
+ * Cholesky factors and triangular systems, cut in halves: what is between the halves is one
+ * product, and so nearly all of the work. Of small parts each number is a value of its own
+ * (struct tc_cells), or each column; what would be too many of these is a loop. And what all
  * factorisations share (linalg.h).
  */
 #include <math.h>
@@ -14,14 +13,18 @@
 
 enum {
 	FEW = 16,	/* columns or rows that a loop does one by one */
-	MANY = 16,	/* systems, which lanes may go along */
 	FEW_MATRICES = 8,	/* whose columns are done one by one, but of FEW_CELLS numbers */
 	FEW_CELLS = 16,
+	AT_ONCE = 4,	/* columns of a Cholesky factor of FEW_MATRICES, of which more rows than */
+	MOST_IN_PANELS = 512,	/* take too long to compile without loops */
 	LEAST_TURNED = 512,	/* matrices, of which each number is moved to those of others */
-	MOST_WITHOUT_LOOPS = 128,	/* rows of a system that is not of many */
+	MOST_WITHOUT_LOOPS = 256,	/* rows of a system: else compiling takes too long, */
+	MOST_IN_LU = 128,	/* and of a matrix of which LU solves so many */
+	BLOCK = 64,	/* rows of larger ones, of which a turn of a loop makes so many */
+	MOST_BLOCKS = 8,	/* and the loop so many times that, */
+	MANY = 32,	/* or fewer of so many right sides: what is 0 is multiplied, too */
 	MOST_FACTORED_SO = 64,	/* rows of a matrix, */
 	MOST_IN_SUCH = 256,	/* and of one whose corners are: else compiling takes too long */
-	MOST_UNKNOWNS = 32,	/* of a system whose lanes do, if it is solved without a loop */
 };
 
 static const int64_t as_is[] = { 0, 1, 2 };
@@ -235,25 +238,39 @@ bool tc_linalg_worth_cells(const struct tc_type *t)
 	return t->dim[0] > FEW_MATRICES || t->dim[1] * t->dim[2] <= FEW_CELLS;
 }
 
-void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells)
+/* The columns of row i from j to `end`, x being [batch, rows, columns] or turned about for it. */
+static void row_to_cells(const struct tc_build *b, struct tc_value *x, bool turned, int64_t i,
+			 int64_t j, int64_t end, struct tc_cells *cells)
+{
+	const int64_t one[] = { x->type->dim[turned ? 2 : 0], 1, 1 };
+	struct tc_value *row = tc_build_part(b, x, !turned, i, 1), *cell;
+
+	for (; j < end; j++) {
+		cell = tc_build_part(b, row, 2u - turned, j, 1);
+		cells->at[i][j] = tc_build_reshape(b, cell, 3, one);
+	}
+}
+
+/* Whether a cell is a run of memory that was turned about for it; then x is. */
+static bool turn_for_cells(const struct tc_build *b, struct tc_value **x)
 {
 	static const int64_t last[] = { 1, 2, 0 };
-	const int64_t one[] = { x->type->dim[0], 1, 1 };
-	const bool turned = one[0] >= LEAST_TURNED;
+
+	if ((*x)->type->dim[0] < LEAST_TURNED)
+		return false;
+	*x = tc_build_transpose(b, *x, last);
+	return true;
+}
+
+void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells)
+{
+	bool turned;
 
 	cells->rows = x->type->dim[1];
 	cells->columns = x->type->dim[2];
-	if (turned)
-		x = tc_build_transpose(b, x, last);
-	for (int64_t i = 0; i < cells->rows; i++) {
-		struct tc_value *row = tc_build_part(b, x, !turned, i, 1), **cell;
-
-		for (int64_t j = 0; j < cells->columns; j++) {
-			cell = &cells->at[i][j];
-			*cell = tc_build_part(b, row, 2u - turned, j, 1);
-			*cell = tc_build_reshape(b, *cell, 3, one);
-		}
-	}
+	turned = turn_for_cells(b, &x);
+	for (int64_t i = 0; i < cells->rows; i++)
+		row_to_cells(b, x, turned, i, 0, cells->columns, cells);
 }
 
 struct tc_value *tc_linalg_from_cells(const struct tc_build *b, const struct tc_cells *cells)
@@ -344,173 +361,252 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 	state[0] = tc_build_select(b, at(b, t, 1, TC_CMP_EQ, j), column, x);
 }
 
-/* The same without a loop, of a whole matrix of few columns. */
-static struct tc_value *factor_cells(const struct tc_build *b, struct tc_value *a)
+/* L of so few columns in the place of A's numbers, which are on its diagonal and below. */
+static void factor_numbers(const struct tc_build *b, struct tc_cells *x)
 {
-	struct tc_value *pivot, *zero, *less;
-	struct tc_cells x;
+	const enum elem elem = (enum elem)x->at[0][0]->type->elem;
+	struct tc_value *pivot, *less;
 
-	tc_linalg_to_cells(b, a, &x);
-	zero = tc_build_number(b, x.at[0][0]->type, 0);
-	for (int64_t j = 0; j < x.columns; j++) {
-		pivot = root_of(b, x.at[j][j]);
-		x.at[j][j] = tc_build_convert(b, pivot, (enum elem)a->type->elem);
-		for (int64_t i = 0; i < j; i++)
-			x.at[i][j] = zero;
-		for (int64_t i = j + 1; i < x.rows; i++)
-			x.at[i][j] = tc_linalg_by(b, TC_DIVIDE, x.at[i][j], pivot);
-		for (int64_t k = j + 1; k < x.columns; k++) {
-			struct tc_value *head = tc_build_conjugate(b, x.at[k][j]);
+	for (int64_t j = 0; j < x->columns; j++) {
+		pivot = root_of(b, x->at[j][j]);
+		x->at[j][j] = tc_build_convert(b, pivot, elem);
+		for (int64_t i = j + 1; i < x->rows; i++)
+			x->at[i][j] = tc_linalg_by(b, TC_DIVIDE, x->at[i][j], pivot);
+		for (int64_t k = j + 1; k < x->columns; k++) {
+			struct tc_value *head = tc_build_conjugate(b, x->at[k][j]);
 
-			for (int64_t i = k; i < x.rows; i++) {
-				less = tc_build2(b, TC_MULTIPLY, head, x.at[i][j]);
-				x.at[i][k] = tc_build2(b, TC_SUBTRACT, x.at[i][k], less);
+			for (int64_t i = k; i < x->rows; i++) {
+				less = tc_build2(b, TC_MULTIPLY, head, x->at[i][j]);
+				x->at[i][k] = tc_build2(b, TC_SUBTRACT, x->at[i][k], less);
 			}
 		}
 	}
+}
+
+/*
+ * Column j + k of L from A's, without what its columns from j on, which are in `columns`, make of
+ * it; l: the numbers where these cross. What is above the diagonal is of no use.
+ */
+static struct tc_value *column_of(const struct tc_build *b, struct tc_value *x, int64_t j,
+				  int64_t k, const struct tc_cells *l, struct tc_value **columns)
+{
+	const struct tc_type *t = x->type, *s32 = tc_with_elem(b->c, t, ELEM_S32);
+	struct tc_value *is_pivot, *less;
+
+	for (int64_t q = 0; q < k; q++) {
+		less = over(b, tc_build_conjugate(b, l->at[k][q]), t);
+		less = tc_build2(b, TC_MULTIPLY, less, columns[j + q]);
+		x = tc_build2(b, TC_SUBTRACT, x, less);
+	}
+	x = tc_linalg_by(b, TC_DIVIDE, x, tc_build_real(b, l->at[k][k]));
+	is_pivot = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, s32, 2),
+				    tc_build_number(b, s32, (double)(j + k)));
+	/* Not divided by its root: an infinite one would be NaN. */
+	return tc_build_select(b, is_pivot, over(b, l->at[k][k], t), x);
+}
+
+/*
+ * A few columns of few matrices without a loop, AT_ONCE by a few instructions: their numbers where
+ * they cross the diagonal, the columns, and those behind them, of whose rows [batch, w, n] some go
+ * each time.
+ */
+static struct tc_value *factor_panel(const struct tc_build *b, struct tc_value *x)
+{
+	const int64_t w = x->type->dim[1];
+	struct tc_value *columns[FEW];
+
+	for (int64_t j = 0; j < w; j += AT_ONCE) {
+		const int64_t some = w - j < AT_ONCE ? w - j : AT_ONCE, left = w - j - some;
+		struct tc_cells l = { .rows = some, .columns = some };
+
+		for (int64_t k = 0; k < some; k++)
+			for (int64_t i = k; i < some; i++)
+				l.at[i][k] = tc_build_part(b, tc_build_part(b, x, 1, k, 1), 2,
+							   j + i, 1);
+		factor_numbers(b, &l);
+		for (int64_t k = 0; k < some; k++)
+			columns[j + k] = column_of(b, tc_build_part(b, x, 1, k, 1), j, k, &l,
+						   columns);
+		if (!left)
+			break;
+		x = tc_build_part(b, x, 1, some, left);
+		for (int64_t k = j; k < j + some; k++) {
+			struct tc_value *head = tc_build_part(b, columns[k], 2, j + some, left);
+
+			head = tc_build_conjugate(b, tc_build_turn(b, head));
+			head = tc_build2(b, TC_MULTIPLY, over(b, head, x->type),
+					 over(b, columns[k], x->type));
+			x = tc_build2(b, TC_SUBTRACT, x, head);
+		}
+	}
+	return tc_build_join(b, (unsigned)w, columns, 1);
+}
+
+/* Panels of columns, which lie as rows, as long as those of the whole matrix. */
+struct panels {
+	struct tc_value *at[MOST_IN_PANELS / TC_MOST_CELLS];
+	unsigned n;
+};
+
+/* From x, [batch, w, n], whose columns before the first are taken off, w of L's, which `done` has
+ * then. What is behind these of their rows, [batch, w, n - w]; NULL where nothing is. */
+static struct tc_value *factor_rows(const struct tc_build *b, struct tc_value *x, int64_t before,
+				    struct panels *done)
+{
+	const int64_t w = x->type->dim[1], n = x->type->dim[2], h = half_of(w);
+	const int64_t none[] = { 0, 0, 0 }, front[] = { 0, 0, before };
+	struct tc_value *left, *right, *head, *zero, *part[2];
+
+	if (w <= FEW) {
+		x = factor_panel(b, x);
+		zero = tc_build_number(b, tc_tensor(b->c, (enum elem)x->type->elem, 0, NULL), 0);
+		done->at[done->n++] = before ? tc_build_pad(b, x, zero, front, none, none) : x;
+		return w == n ? NULL : tc_build_part(b, x, 2, w, n - w);
+	}
+	left = factor_rows(b, tc_build_part(b, x, 1, 0, h), before, done);
+	head = tc_build_conjugate(b, tc_build_part(b, left, 2, 0, w - h));
+	right = tc_build_part(b, tc_build_part(b, x, 1, h, w - h), 2, h, n - h);
+	right = tc_build2(b, TC_SUBTRACT, right, tc_build_dot(b, head, left, 1, 1, 1));
+	part[1] = factor_rows(b, right, before + h, done);
+	if (!part[1])
+		return NULL;
+	part[0] = tc_build_part(b, left, 2, w - h, n - w);
+	return tc_build_join(b, 2, part, 1);
+}
+
+/* L of few matrices that are not large, above whose diagonal is something. */
+static struct tc_value *factor_in_panels(const struct tc_build *b, struct tc_value *a)
+{
+	struct panels done = { .n = 0 };
+
+	factor_rows(b, tc_build_turn(b, a), 0, &done);
+	return tc_build_turn(b, tc_build_join(b, done.n, done.at, 1));
+}
+
+/* All of a small matrix without a loop. */
+static struct tc_value *factor_cells(const struct tc_build *b, struct tc_value *a)
+{
+	struct tc_value *zero;
+	struct tc_cells x;
+
+	tc_linalg_to_cells(b, a, &x);
+	factor_numbers(b, &x);
+	zero = tc_build_number(b, x.at[0][0]->type, 0);
+	for (int64_t j = 0; j < x.columns; j++)
+		for (int64_t i = 0; i < j; i++)
+			x.at[i][j] = zero;
 	return tc_linalg_from_cells(b, &x);
 }
 
 /* Where a matrix had no factor its last pivot is NaN, because each pivot hands it on: then
- * all of L is, as people test for. */
-static struct tc_value *spoil(const struct tc_build *b, struct tc_value *l)
+ * all of L is, as people test for. is_lower: what is above the diagonal is zero already. */
+static struct tc_value *spoil(const struct tc_build *b, struct tc_value *l, bool is_lower)
 {
 	int64_t n = l->type->dim[1];
 	struct tc_value *last = tc_build_part(b, tc_build_part(b, l, 1, n - 1, 1), 2, n - 1, 1);
 
 	last = tc_build_broadcast(b, last, l->type, (const int64_t[]){ 0, 1, 2 });
+	if (!is_lower)
+		l = tc_build_select(b, tc_build_where(b, l->type, TC_CMP_GE), l,
+				    tc_build_number(b, l->type, 0));
 	return tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, last, last), l, last);
 }
 
 struct system {
-	struct tc_value *t;	/* [batch, n, n], zero outside its triangle; unit: and on its
-				 * diagonal, which is said to be 1, whatever lies there */
+	struct tc_value *t;	/* [batch, n, n]; what is outside its triangle is not looked at */
 	struct tc_value *rhs;	/* [batch, n, k] */
-	bool lower, unit;
-	bool is_small;		/* up to MOST_WITHOUT_LOOPS rows, also of what it is a part of */
+	bool lower;
+	bool unit;		/* its diagonal is said to be 1, whatever lies there */
+	int64_t block;		/* how many rows each turn of a loop does; 0: without loops */
 };
-
-/* Row i of X: (B[i] - T[i, :] X) / T[i, i]; rows to come are still zero. */
-static void solve_row(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
-		      void *arg)
-{
-	const struct system *s = arg;
-	struct tc_value *x = state[0], *row, *line, *pivot, *last;
-
-	if (!s->lower) {
-		last = tc_build_number(b, i->type, (double)(s->t->type->dim[1] - 1));
-		i = tc_build2(b, TC_SUBTRACT, last, i);
-	}
-	line = tc_build_take(b, s->t, 1, i, 1);				/* [batch, 1, n] */
-	row = tc_build_take(b, s->rhs, 1, i, 1);			/* [batch, 1, k] */
-	pivot = s->unit ? NULL : tc_build_take(b, line, 2, i, 1);
-	/* X[i] is zero yet, and an infinite pivot times that would be NaN. */
-	if (pivot)
-		line = tc_build_select(b, at(b, line->type, 2, TC_CMP_EQ, i),
-				       tc_build_number(b, line->type, 0), line);
-	row = tc_build2(b, TC_SUBTRACT, row, tc_build_dot(b, line, x, 1, 2, 1));
-	if (pivot) {
-		pivot = tc_build_broadcast(b, pivot, row->type, (const int64_t[]){ 0, 1, 2 });
-		row = tc_build2(b, TC_DIVIDE, row, pivot);
-	}
-	state[0] = tc_build_put(b, x, 1, i, row);
-}
-
-/*
- * Row i of many small systems with few right sides: the pivot's row, and that off the rows to
- * come. Lanes go along the batch, the last dim: t [columns, rows, batch], x [right sides, rows,
- * batch].
- */
-static void solve_row_of_many(const struct tc_build *b, struct tc_value *i,
-			      struct tc_value **state, void *arg)
-{
-	const struct system *s = arg;
-	struct tc_value *x = state[0], *column, *row, *later, *less, *last;
-	const struct tc_type *t = x->type;
-
-	if (!s->lower) {
-		last = tc_build_number(b, i->type, (double)(t->dim[1] - 1));
-		i = tc_build2(b, TC_SUBTRACT, last, i);
-	}
-	column = tc_build_take(b, s->t, 0, i, 1);
-	row = tc_build_take(b, x, 1, i, 1);
-	if (!s->unit)
-		row = tc_build2(b, TC_DIVIDE, row,
-				over(b, tc_build_take(b, column, 1, i, 1), row->type));
-	row = over(b, row, t);
-	less = tc_build2(b, TC_MULTIPLY, over(b, column, t), row);
-	later = at(b, t, 1, s->lower ? TC_CMP_GT : TC_CMP_LT, i);
-	x = tc_build_select(b, later, tc_build2(b, TC_SUBTRACT, x, less), x);
-	state[0] = tc_build_select(b, at(b, t, 1, TC_CMP_EQ, i), row, x);
-}
-
-static struct tc_value *solve_many(const struct tc_build *b, const struct system *s)
-{
-	static const int64_t mirror[] = { 2, 1, 0 };
-	struct tc_value *x = tc_build_transpose(b, s->rhs, mirror);
-	struct system turned = *s;
-	struct tc_loop loop = { .n = s->t->type->dim[1], .body = solve_row_of_many,
-				.arg = &turned };
-
-	turned.t = tc_build_transpose(b, s->t, mirror);
-	tc_build_loop(b, &loop, 1, &x);
-	return tc_build_transpose(b, x, mirror);
-}
-
-/* Whether lanes go along the batch, not along the right sides. */
-static bool is_many(const struct system *s)
-{
-	return s->rhs->type->dim[0] >= MANY && s->rhs->type->dim[0] > s->rhs->type->dim[2];
-}
-
-static bool is_in_cells(const struct system *s)
-{
-	const int64_t n = s->t->type->dim[1];
-
-	return n <= TC_MOST_CELLS &&
-	       (!is_many(s) || (s->rhs->type->dim[2] <= TC_MOST_CELLS &&
-				n * s->rhs->type->dim[2] <= MOST_UNKNOWNS));
-}
 
 /* Row by row, each off those to come. */
 static struct tc_value *solve_cells(const struct tc_build *b, const struct system *s)
 {
-	const int64_t n = s->t->type->dim[1], k = s->rhs->type->dim[2];
-	const int64_t wide = is_many(s) ? 1 : k, first = s->lower ? 0 : n - 1;
-	const int64_t step = s->lower ? 1 : -1;
-	struct tc_cells t, x = { .rows = n, .columns = k / wide };
+	const int64_t n = s->t->type->dim[1];
+	const int64_t first = s->lower ? 0 : n - 1, step = s->lower ? 1 : -1;
+	struct tc_cells t, x = { .rows = n, .columns = 1 };
+	struct tc_value *from = s->t, *less;
+	bool turned = turn_for_cells(b, &from);
 
-	tc_linalg_to_cells(b, s->t, &t);
-	for (int64_t i = 0; i < n; i++)
-		for (int64_t j = 0; j < x.columns; j++)
-			x.at[i][j] = tc_build_part(b, tc_build_part(b, s->rhs, 1, i, 1), 2,
-						   j * wide, wide);
+	for (int64_t i = 0; i < n; i++) {
+		row_to_cells(b, from, turned, i, s->lower ? 0 : i + s->unit,
+			     s->lower ? i + !s->unit : n, &t);
+		x.at[i][0] = tc_build_part(b, s->rhs, 1, i, 1);
+	}
 	for (int64_t i = first; i >= 0 && i < n; i += step) {
-		for (int64_t j = 0; j < x.columns; j++) {
-			const struct tc_type *type = x.at[i][j]->type;
+		const struct tc_type *type = x.at[i][0]->type;
 
-			if (!s->unit)
-				x.at[i][j] = tc_build2(b, TC_DIVIDE, x.at[i][j],
-						       over(b, t.at[i][i], type));
-			for (int64_t l = i + step; l >= 0 && l < n; l += step)
-				x.at[l][j] = tc_build2(b, TC_SUBTRACT, x.at[l][j],
-						       tc_build2(b, TC_MULTIPLY,
-								 over(b, t.at[l][i], type),
-								 x.at[i][j]));
+		if (!s->unit)
+			x.at[i][0] = tc_build2(b, TC_DIVIDE, x.at[i][0],
+					       over(b, t.at[i][i], type));
+		for (int64_t l = i + step; l >= 0 && l < n; l += step) {
+			less = tc_build2(b, TC_MULTIPLY, over(b, t.at[l][i], type), x.at[i][0]);
+			x.at[l][0] = tc_build2(b, TC_SUBTRACT, x.at[l][0], less);
 		}
 	}
 	return tc_linalg_from_cells(b, &x);
 }
 
-/* Where a system is cut in halves; all of it: it is not. Of one that is not large, and not of many,
- * no part is left to a loop. */
+static struct tc_value *solve(const struct tc_build *b, const struct system *s);
+
+/* Rows of X, a block of them: those of B without T X, of which those to come are still zero, and
+ * then what solves T's block on the diagonal. */
+static void solve_block(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
+			void *arg)
+{
+	const struct system *s = arg;
+	struct system block = { .lower = s->lower, .unit = s->unit };
+	const int64_t rows = s->block;
+	struct tc_value *x = state[0], *line, *is_done, *end;
+
+	if (!s->lower) {
+		end = tc_build_number(b, i->type, (double)(s->t->type->dim[1] / rows - 1));
+		i = tc_build2(b, TC_SUBTRACT, end, i);
+	}
+	i = tc_build2(b, TC_MULTIPLY, i, tc_build_number(b, i->type, (double)rows));
+	line = tc_build_take(b, s->t, 1, i, rows);
+	block.t = tc_build_take(b, line, 2, i, rows);
+	end = tc_build2(b, TC_ADD, i, tc_build_number(b, i->type, (double)rows));
+	is_done = s->lower ? at(b, line->type, 2, TC_CMP_LT, i) :
+			     at(b, line->type, 2, TC_CMP_GE, end);
+	/* What is not T's may be NaN. */
+	line = tc_build_select(b, is_done, line, tc_build_number(b, line->type, 0));
+	block.rhs = tc_build2(b, TC_SUBTRACT, tc_build_take(b, s->rhs, 1, i, rows),
+			      tc_linalg_times(b, line, x));
+	state[0] = tc_build_put(b, x, 1, i, solve(b, &block));
+}
+
+static struct tc_value *solve_blocks(const struct tc_build *b, const struct system *s)
+{
+	struct tc_value *x = tc_build_number(b, s->rhs->type, 0);
+	struct system copy = *s;
+	struct tc_loop loop = { .n = s->t->type->dim[1] / s->block, .body = solve_block,
+				.arg = &copy };
+
+	tc_build_loop(b, &loop, 1, &x);
+	return x;
+}
+
+/* Where a system is cut in two. Where blocks are a loop, rows that are no block are left out. */
 static int64_t cut_of(const struct system *s)
 {
-	const int64_t n = s->t->type->dim[1];
+	const int64_t n = s->t->type->dim[1], rest = s->block ? n % s->block : 0;
 
-	if (s->is_small && !is_many(s))
+	if (n <= s->block || !s->block)
 		return half_in_cells(n);
-	return n <= FEW ? n : half_of(n);
+	if (n > MOST_BLOCKS * s->block)
+		return (n / 2 + s->block - 1) / s->block * s->block;
+	return s->lower ? n - rest : rest;
+}
+
+/* The block of a system that is, or is a part of one, of so many rows, or that has no loops up to
+ * `most`. */
+static int64_t block_of(const struct tc_value *rhs, int64_t rows, int64_t most)
+{
+	if (rows <= most)
+		return 0;
+	return rhs->type->dim[2] < MANY ? BLOCK : TC_MOST_CELLS;
 }
 
 static struct tc_value *solve(const struct tc_build *b, const struct system *s)
@@ -519,17 +615,11 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	unsigned first = !s->lower, second = s->lower;
 	struct tc_value *x[2], *t[2][2], *rhs[2];
 	struct system half = *s;
-	struct tc_loop loop = { .n = n, .body = solve_row, .arg = &half };
 
-	if (is_in_cells(s))
+	if (n <= TC_MOST_CELLS)
 		return solve_cells(b, s);
-	if (h == n && is_many(s))
-		return solve_many(b, s);
-	if (h == n) {
-		x[0] = tc_build_number(b, s->rhs->type, 0);
-		tc_build_loop(b, &loop, 1, x);
-		return x[0];
-	}
+	if (!size[0] || !size[1])
+		return solve_blocks(b, s);
 	for (unsigned i = 0; i < 2; i++) {
 		rhs[i] = tc_build_part(b, s->rhs, 1, i * h, size[i]);
 		for (unsigned j = 0; j < 2; j++)
@@ -551,7 +641,7 @@ static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc
 {
 	const int64_t n = a->type->dim[1], h = half_in_cells(n);
 	const int64_t corner[] = { a->type->dim[0], h, n - h };
-	struct system s = { .lower = true, .is_small = true };
+	struct system s = { .lower = true };
 	struct tc_value *right, *part[2];
 
 	if (n <= TC_MOST_CELLS)
@@ -575,7 +665,7 @@ static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc
 static struct tc_value *factor_corner(const struct tc_build *b, struct tc_value *a)
 {
 	const int64_t n = a->type->dim[1], w = a->type->dim[2];
-	struct system s = { .lower = true, .is_small = true };
+	struct system s = { .lower = true };
 	struct tc_value *part[2];
 
 	s.t = part[0] = factor_without_loops(b, tc_build_part(b, a, 1, 0, w));
@@ -594,7 +684,7 @@ static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value
 	const int64_t corner[] = { a->type->dim[0], h, w - h };
 	struct tc_loop loop = { .n = w, .body = factor_column };
 
-	if (w <= MOST_FACTORED_SO && of <= MOST_IN_SUCH)
+	if (w <= MOST_FACTORED_SO && of <= MOST_IN_SUCH && a->type->dim[0] > FEW_MATRICES)
 		return factor_corner(b, a);
 	if (w <= FEW) {
 		left = tc_build_turn(b, a);
@@ -613,19 +703,27 @@ static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value
 	return tc_build_join(b, 2, part, 2);
 }
 
+static bool is_in_panels(const struct tc_type *t)
+{
+	return t->dim[0] <= FEW_MATRICES && t->dim[1] > TC_MOST_CELLS &&
+	       t->dim[1] <= MOST_IN_PANELS;
+}
+
 /* The diagonal of a Hermitian matrix is real, whatever its imaginary parts hold. */
 void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
 	const struct tc_type *t = tc_out(op, 0)->type;
-	bool lower = tc_attr_int(op, "lower", 0);
+	bool lower = tc_attr_int(op, "lower", 0), is_lower;
 	struct tc_value *a = tc_in(op, 0), *l;
 
 	if (t->count) {
 		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
 		if (!lower)
 			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
-		l = spoil(&b, factor_columns(&b, a, a->type->dim[1]));
+		is_lower = !is_in_panels(a->type);
+		l = is_lower ? factor_columns(&b, a, a->type->dim[1]) : factor_in_panels(&b, a);
+		l = spoil(&b, l, is_lower);
 		if (!lower)
 			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
 		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
@@ -637,11 +735,9 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value *l,
 				       struct tc_value *rhs, int64_t of)
 {
-	struct tc_value *zero = tc_build_number(b, l->type, 0);
-	struct system s = { .rhs = rhs, .lower = true, .unit = true,
-			    .is_small = of <= MOST_WITHOUT_LOOPS };
+	struct system s = { .t = l, .rhs = rhs, .lower = true, .unit = true,
+			    .block = block_of(rhs, of, MOST_IN_LU) };
 
-	s.t = tc_build_select(b, tc_build_where(b, l->type, TC_CMP_GT), l, zero);
 	return solve(b, &s);
 }
 
@@ -656,15 +752,10 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 	struct system s = { .lower = tc_attr_int(op, "lower", 0),
 			    .unit = tc_attr_int(op, "unit_diagonal", 0) };
 	struct tc_value *x = tc_in(op, 1);
-	int side;
 
 	if (t->count) {
 		s.t = tc_build_matrices(&b, tc_build_convert(&b, tc_in(op, 0), work));
 		s.rhs = tc_build_matrices(&b, tc_build_convert(&b, x, work));
-		side = s.unit ? s.lower ? TC_CMP_GT : TC_CMP_LT :
-		       s.lower ? TC_CMP_GE : TC_CMP_LE;
-		s.t = tc_build_select(&b, tc_build_where(&b, s.t->type, side), s.t,
-				      tc_build_number(&b, s.t->type, 0));
 		if (transpose == TC_SOLVE_ADJOINT)
 			s.t = tc_build_conjugate(&b, s.t);
 		turned = (transpose != TC_SOLVE_PLAIN) != !left;
@@ -674,7 +765,7 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 		}
 		if (!left)
 			s.rhs = tc_build_turn(&b, s.rhs);
-		s.is_small = s.t->type->dim[1] <= MOST_WITHOUT_LOOPS;
+		s.block = block_of(s.rhs, s.t->type->dim[1], MOST_WITHOUT_LOOPS);
 		x = solve(&b, &s);
 		if (!left)
 			x = tc_build_turn(&b, x);
