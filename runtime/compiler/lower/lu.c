@@ -189,18 +189,42 @@ static void eliminate(const struct tc_build *b, struct tc_value *j, struct tc_va
 
 /* ---- few columns without a loop ---- */
 
-/* Which row is where, [batch, m], by where each one is. */
-static struct tc_value *rows_of(const struct tc_build *b, struct tc_value *places)
+/* places [batch, n], of the rows from the first on, as those of a row in t [batch, i, n]. */
+static struct tc_value *is_there(const struct tc_build *b, struct tc_value *places,
+				 const struct tc_type *t, struct tc_value *place)
 {
 	static const int64_t by_place[] = { 0, 2 };
-	const int64_t batch = places->type->dim[0], m = places->type->dim[1];
-	const struct tc_type *all = tc_tensor(b->c, ELEM_S32, 3, (int64_t[]){ batch, m, m });
-	struct tc_value *is_here;
 
-	is_here = tc_build_compare(b, TC_CMP_EQ, tc_build_broadcast(b, places, all, by_place),
-				   tc_build_iota(b, all, 1));
-	return tc_build_sum(b, tc_build_select(b, is_here, tc_build_iota(b, all, 2),
-					       tc_build_number(b, all, 0)), 1u << 2);
+	return tc_build_compare(b, TC_CMP_EQ, tc_build_broadcast(b, places, t, by_place), place);
+}
+
+/*
+ * Which row is where, [batch, m], by where each one is, once the first w rows have been exchanged
+ * for pivots: at a place behind them is the row that was always there, or one of the first w.
+ */
+static struct tc_value *rows_of(const struct tc_build *b, struct tc_value *places, int64_t w)
+{
+	const int64_t batch = places->type->dim[0], m = places->type->dim[1];
+	const struct tc_type *first = tc_tensor(b->c, ELEM_S32, 3, (int64_t[]){ batch, w, m });
+	const struct tc_type *others = tc_tensor(b->c, ELEM_S32, 3,
+						 (int64_t[]){ batch, m - w, w });
+	struct tc_value *row = tc_build_iota(b, first, 2), *place, *part[2], *own;
+
+	part[0] = is_there(b, places, first, tc_build_iota(b, first, 1));
+	part[0] = tc_build_select(b, part[0], row, tc_build_number(b, first, 0));
+	part[0] = tc_build_sum(b, part[0], 1u << 2);
+	if (m == w)
+		return part[0];
+	place = tc_build_iota(b, others, 1);
+	place = tc_build2(b, TC_ADD, place, tc_build_number(b, others, (double)w));
+	row = tc_build2(b, TC_SUBTRACT, tc_build_iota(b, others, 2), place);
+	part[1] = is_there(b, tc_build_part(b, places, 1, 0, w), others, place);
+	part[1] = tc_build_select(b, part[1], row, tc_build_number(b, others, 0));
+	part[1] = tc_build_sum(b, part[1], 1u << 2);
+	own = tc_build_iota(b, part[1]->type, 1);
+	own = tc_build2(b, TC_ADD, own, tc_build_number(b, own->type, (double)w));
+	part[1] = tc_build2(b, TC_ADD, own, part[1]);
+	return tc_build_join(b, 2, part, 1);
 }
 
 /*
@@ -255,7 +279,7 @@ static struct lu factor_without_loop(const struct tc_build *b, struct tc_value *
 	places = tc_build_reshape(b, turn(b, &f, places), 2, (int64_t[]){ batch, m });
 	lu.pivots = turn(b, &f, tc_build_join(b, (unsigned)w, pivots, f.column));
 	lu.pivots = tc_build_reshape(b, lu.pivots, 2, (int64_t[]){ batch, w });
-	lu.rows = rows_of(b, places);
+	lu.rows = rows_of(b, places, w);
 	lu.x = tc_build_rows(b, x, lu.rows);
 	return lu;
 }
