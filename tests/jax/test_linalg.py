@@ -618,6 +618,14 @@ def test_cholesky_on_both_sides_of_where_it_is_cut(n, batch, device):
                                    atol=n * np.finfo(dtype).eps * abs(a).max())
 
 
+# Behind what JAX makes zero itself.
+@pytest.mark.parametrize("n", [8, 20, 70])
+def test_a_factor_is_zero_above_its_diagonal(n, device):
+    a = (n * np.eye(n) + 1).astype(np.float32)
+    got, = run(jax.lax.linalg.cholesky_p.bind, device, a)
+    np.testing.assert_array_equal(got, np.tril(got))
+
+
 def test_cholesky_of_a_matrix_without_factor_is_nan(device):
     for dtype in TYPES:
         a = np.array([[1, 2], [2, 1]], dtype)
