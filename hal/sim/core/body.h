@@ -118,8 +118,14 @@ struct sim_box {
 	size_t row_bytes;		/* dense, if rows repeat */
 	int64_t count[ISA_MAX_RANK], stride[ISA_MAX_RANK];
 	sim_column_fn *column;		/* what makes the innermost dim dense, or NULL */
+	/* What makes the dims from `inner` on dense for all of the dim before them, or NULL. */
+	sim_shuffle_fn *rows;
+	unsigned inner;
+	struct sim_shuffle shuffle;
 };
 void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct sim_box *x);
+/* Looks for what makes short rows dense. */
+void sim_box_shuffle(struct sim_box *x, enum sim_path path);
 /* Makes the elements dense in `room`; and stores them, if no row repeats. */
 void sim_box_in(const struct sim_box *x, const void *from, void *room);
 void sim_box_out(const struct sim_box *x, void *to, const void *value);

@@ -299,7 +299,8 @@ static void copy_box(const struct sim_box *x, char *to, const char *from, bool g
 		     unsigned bytes)
 {
 	int64_t at[ISA_MAX_RANK] = { 0 }, plane = 1;
-	unsigned outer = x->n > 2 ? x->n - 2 : 0;
+	bool is_shuffled = x->rows && gather;
+	unsigned outer = is_shuffled ? x->inner - 1 : x->n > 2 ? x->n - 2 : 0;
 
 	if (!x->n) {
 		memmove(to, from, bytes);
@@ -310,7 +311,10 @@ static void copy_box(const struct sim_box *x, char *to, const char *from, bool g
 	for (;;) {
 		unsigned k = outer;
 
-		copy_plane(x, to, from, gather, bytes);
+		if (is_shuffled)
+			x->rows(to, from, (size_t)x->count[outer], &x->shuffle);
+		else
+			copy_plane(x, to, from, gather, bytes);
 		if (gather)
 			to += plane * bytes;
 		else
@@ -444,6 +448,63 @@ void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct
 		add_dim(x, tile->rows, row_stride(ref, tile));
 	}
 	add_cols(x, ref, tile);
+}
+
+#define SHUFFLE_LEAST 6	/* elements at a time: fewer are copied one by one as fast */
+
+/* How many of the innermost dims are a row, of so many elements that reach from *low to *high. */
+static unsigned short_dims(const struct sim_box *x, int64_t *n, int64_t *low, int64_t *high)
+{
+	unsigned d = x->n;
+
+	for (*n = 1, *low = *high = 0; d > 1; d--) {
+		int64_t step = x->stride[d - 1] / (int64_t)x->bytes, count = x->count[d - 1];
+		int64_t reach = magnitude(step) > (int64_t)SIM_SHUFFLE_SPAN ||
+				count > (int64_t)SIM_SHUFFLE_MOST ? INT32_MAX : (count - 1) * step;
+
+		if (*n * count > (int64_t)SIM_SHUFFLE_MOST ||
+		    x->stride[d - 1] % (int64_t)x->bytes ||
+		    *high - *low + magnitude(reach) >= (int64_t)SIM_SHUFFLE_SPAN)
+			break;
+		*n *= count;
+		*(reach < 0 ? low : high) += reach;
+	}
+	return x->n - d;
+}
+
+void sim_box_shuffle(struct sim_box *x, enum sim_path path)
+{
+	struct sim_shuffle *s = &x->shuffle;
+	int64_t n, low, high, pitch;
+	unsigned dims;
+
+	if (!sim_shuffle(path, x->bytes))
+		return;
+	dims = short_dims(x, &n, &low, &high);
+	x->inner = x->n - dims;
+	/* Whole pieces side by side are copied as such. */
+	if (!dims || (dims == 1 && x->stride[x->n - 1] == (int64_t)x->bytes && !(n % 4)) ||
+	    !x->stride[x->inner - 1] || x->stride[x->inner - 1] % (int64_t)x->bytes)
+		return;
+	pitch = x->stride[x->inner - 1] / (int64_t)x->bytes;
+	*s = (struct sim_shuffle){ .n = (unsigned)n, .span = (unsigned)(high - low + 1), .rows = 1,
+				   .pitch = pitch * (int64_t)x->bytes };
+	while (magnitude(pitch) <= (int64_t)SIM_SHUFFLE_SPAN &&
+	       (s->rows + 1) * n <= (int64_t)SIM_SHUFFLE_MOST &&
+	       s->rows * magnitude(pitch) + s->span <= (int64_t)SIM_SHUFFLE_SPAN)
+		s->rows++;
+	if (s->rows * n < SHUFFLE_LEAST)
+		return;
+	low += pitch < 0 ? (s->rows - 1) * pitch : 0;
+	s->low = low * (int64_t)x->bytes;
+	for (int64_t i = 0; i < s->rows * n; i++) {
+		int64_t rest = i, place = -low;
+
+		for (unsigned d = x->n; d-- > x->inner; rest /= x->count[d])
+			place += rest % x->count[d] * (x->stride[d] / (int64_t)x->bytes);
+		s->place[i] = (int32_t)(place + rest * pitch);
+	}
+	x->rows = sim_shuffle(path, x->bytes);
 }
 
 void sim_box_in(const struct sim_box *x, const void *from, void *room)

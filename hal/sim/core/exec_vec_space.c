@@ -269,6 +269,10 @@ void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 		t->tile[row_dim - 1] = most;
 	}
 	count_tiles(s, t);
+	/* Of short rows and columns both are columns of a tile that is not as small. */
+	if (turned >= 0 && !s->reduced && row_dim > 1 && t->rows == s->dim[row_dim - 1] &&
+	    t->cols == s->dim[r - 1] && t->rows * t->cols * 2 <= points)
+		vec_widen(s, t, points / (t->rows * t->cols), points);
 }
 
 void vec_set_rows(const struct vec_space *s, struct vec_tiling *t, unsigned rows)

@@ -23,3 +23,8 @@ sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step)
 		return sim_wide_column_avx512[step - SIM_LEAST_STEP];
 	return sim_column_avx2[k][step - SIM_LEAST_STEP];
 }
+
+sim_shuffle_fn *sim_shuffle(enum sim_path path, unsigned bytes)
+{
+	return path == SIM_AVX512 && bytes == 4 ? sim_wide_shuffle_avx512 : NULL;
+}

@@ -317,4 +317,53 @@ COLUMN(4, x = _mm512_mask_blend_epi32(0xff00, x, _mm512_permutex2var_epi32(
 sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
 	column_2, column_3, column_4,
 };
+
+static __mmask16 first(size_t n)
+{
+	return (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
+}
+
+/* So many rows at a time, of which n registers are made. Where rows lie one before the other the
+ * last ones are the lowest, and there may be fewer of them. */
+static inline __attribute__((always_inline)) void
+shuffle_rows(int32_t **to, const int32_t **from, size_t times, size_t rows,
+	     const struct sim_shuffle *s, const size_t n)
+{
+	const int64_t pitch = s->pitch / 4;
+	const size_t apart = (size_t)(pitch < 0 ? -pitch : pitch), each = rows * s->n;
+	const __mmask16 all = first((rows - 1) * apart + s->span);
+	const __mmask16 last = first(each - 16 * (n - 1));
+	const __mmask16 read = pitch < 0 ? (__mmask16)(all << (s->rows - rows) * apart) : all;
+	__m512i place[SIM_SHUFFLE_MOST / 16];
+
+	for (size_t i = 0; i < n; i++)
+		place[i] = _mm512_loadu_si512(s->place + 16 * i);
+	for (; times; times--, *to += each, *from += (int64_t)rows * pitch) {
+		const __m512i x = _mm512_maskz_loadu_epi32(read, *from);
+
+		for (size_t i = 0; i + 1 < n; i++)
+			_mm512_storeu_si512(*to + 16 * i, _mm512_permutexvar_epi32(place[i], x));
+		_mm512_mask_storeu_epi32(*to + 16 * (n - 1), last,
+					 _mm512_permutexvar_epi32(place[n - 1], x));
+	}
+}
+
+static void shuffle(void *dst, const void *src, size_t rows, const struct sim_shuffle *s)
+{
+	const int32_t *from = (const int32_t *)((const char *)src + s->low);
+	size_t times = rows / s->rows, more = s->rows;
+	int32_t *to = dst;
+
+	for (unsigned part = 0; part < 2; part++, times = 1, more = rows % s->rows) {
+		if (!times || !more)
+			continue;
+		switch ((more * s->n - 1) / 16) {
+		case 0: shuffle_rows(&to, &from, times, more, s, 1); break;
+		case 1: shuffle_rows(&to, &from, times, more, s, 2); break;
+		case 2: shuffle_rows(&to, &from, times, more, s, 3); break;
+		default: shuffle_rows(&to, &from, times, more, s, 4); break;
+		}
+	}
+}
+sim_shuffle_fn *const sim_wide_shuffle_avx512 = shuffle;
 #endif

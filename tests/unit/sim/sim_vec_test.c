@@ -66,6 +66,7 @@ static void place(uint64_t *seed, const struct isa_body *b, uint32_t still,
 
 static void random_dims(uint64_t *seed, struct isa_body *b)
 {
+	static const unsigned sizes[] = { 100000, 40, 40, 5 };
 	int64_t points = 1, most = pick(seed, 3) ? 600 : MAX_POINTS;
 
 	b->rank = (uint8_t)pick(seed, 6);
@@ -77,8 +78,7 @@ static void random_dims(uint64_t *seed, struct isa_body *b)
 
 		if (b->dim[d] != 1)
 			continue;
-		b->dim[d] = 1 + pick(seed, left > 1 ? (unsigned)left : 1) %
-			(pick(seed, 3) ? 40 : 100000);
+		b->dim[d] = 1 + pick(seed, left > 1 ? (unsigned)left : 1) % sizes[pick(seed, 4)];
 		points *= b->dim[d];
 	}
 	if (b->rank && pick(seed, 3) == 0) {
