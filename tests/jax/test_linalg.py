@@ -723,6 +723,40 @@ def test_triangular_systems_of_every_form(batch, n, k, dtype, device, cpu):
         assert error <= 16 * np.finfo(dtype).eps
 
 
+def compile_many(times, batch, n, dtype, function, device):
+    def f(t, rhs):
+        for i in range(times):
+            rhs = rhs + function(t + i, rhs)
+        return rhs
+
+    on = jax.sharding.SingleDeviceSharding(device)
+    shapes = [jax.ShapeDtypeStruct((batch, n, k), dtype, sharding=on) for k in (n, 4)]
+    return jax.jit(f).lower(*shapes).compile().memory_analysis().generated_code_size_in_bytes
+
+
+def factor(t, _):
+    return jnp.linalg.cholesky(t)[..., :4]
+
+
+def solve_lower(t, rhs):
+    return jax.lax.linalg.triangular_solve(t, rhs, left_side=True, lower=True)
+
+
+# Without loops up to MOST_IN_PROGRAM of runtime/compiler/lower/linalg.c, 2048 rows; where these are
+# too much, as what is complex and of a batch is, none are.
+@pytest.mark.parametrize("times,batch,n,dtype,function", [
+    (8, 8, 512, np.float32, factor), (40, 64, 256, np.float32, solve_lower),
+    (100, 9, 129, np.complex128, solve_lower)], ids=["factors", "systems", "complex systems"])
+def test_programs_of_many_large_matrices_compile(times, batch, n, dtype, function, device):
+    assert compile_many(times, batch, n, dtype, function, device)
+
+
+def test_code_of_many_large_systems_has_loops_in_the_end(device):
+    few, many = (compile_many(n, 64, 256, np.float32, solve_lower, device) for n in (8, 16))
+    assert many < 1.5 * few
+
+
+
 # From LEAST_TURNED of runtime/compiler/lower/linalg.c on, 512, they lie the other way.
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("n", [2, 4, 8])

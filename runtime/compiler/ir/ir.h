@@ -177,9 +177,9 @@ struct tc_sharding {
 /* A compile, or another use of the IR inside of tc_enter() (passes.h). */
 struct tc_options;
 struct tc_seat;
-/* What goes ahead of loops is kept for as long as these run, and some convolutions are sooner done
- * by ops that take more memory, the device's or the compiler's: a program that has no room for
- * that is compiled again without it (compile.c). */
+/* What goes ahead of loops is kept for as long as these run, and some convolutions, triangular
+ * systems and Cholesky factors are sooner done by ops that take more memory, the device's or the
+ * compiler's: a program that has no room for that is compiled again without it (compile.c). */
 struct tc_ahead {
 	bool is_off;		/* nothing is to go, or to take more memory than it must */
 	bool is_any;		/* something did */
@@ -203,6 +203,7 @@ struct tc_ctx {
 	uint32_t n_shardings;
 	const char *dump_dir;	/* of this compile (TESSERA_DUMP), or NULL */
 	struct tc_ahead *ahead;	/* NULL: nobody asks, all may go */
+	uint32_t unrolled_rows;	/* of matrices that are factored or solved without loops */
 	struct tc_seat *seat;	/* in a gang's evaluation (passes.h); NULL: in none */
 };
 

@@ -25,7 +25,32 @@ enum {
 	MANY = 32,	/* or fewer of so many right sides: what is 0 is multiplied, too */
 	MOST_FACTORED_SO = 64,	/* rows of a matrix, */
 	MOST_IN_SUCH = 256,	/* and of one whose corners are: else compiling takes too long */
+	FEW_ROWS = 32,	/* of which compiling has the memory for many, */
+	MOST_IN_PROGRAM = 2048,	/* and rows of larger ones that it has the memory for */
+	COMPLEX_ROWS = 3,	/* as many as one of complex numbers, which takes more */
 };
+
+/*
+ * Whether a matrix or system t may be done without the loops that it could be done by: of each row
+ * there is much to compile then, so a program has so many at most, and none if it still is too
+ * much.
+ */
+static bool may_be_without_loops(struct tc_ctx *c, const struct tc_type *t)
+{
+	const bool is_complex = elem_class(t->elem) == ELEM_CLASS_COMPLEX;
+	const int64_t rows = t->dim[1] * (is_complex ? COMPLEX_ROWS : 1);
+
+	if (t->dim[1] <= TC_MOST_CELLS)
+		return true;
+	if (!tc_may_take_more(c))
+		return false;
+	if (t->dim[1] <= FEW_ROWS)
+		return true;
+	if (c->unrolled_rows >= MOST_IN_PROGRAM)
+		return false;
+	c->unrolled_rows += (uint32_t)rows;
+	return true;
+}
 
 static const int64_t as_is[] = { 0, 1, 2 };
 
@@ -600,13 +625,14 @@ static int64_t cut_of(const struct system *s)
 	return s->lower ? n - rest : rest;
 }
 
-/* The block of a system that is, or is a part of one, of so many rows, or that has no loops up to
- * `most`. */
-static int64_t block_of(const struct tc_value *rhs, int64_t rows, int64_t most)
+/* The block of a system T X = rhs that is, or is a part of one, of so many rows, or that has no
+ * loops up to `most`. */
+static int64_t block_of(struct tc_ctx *c, const struct tc_type *t, const struct tc_value *rhs,
+			int64_t rows, int64_t most)
 {
 	if (rows <= most)
-		return 0;
-	return rhs->type->dim[2] < MANY ? BLOCK : TC_MOST_CELLS;
+		return may_be_without_loops(c, t) ? 0 : TC_MOST_CELLS;
+	return rhs->type->dim[2] < MANY && tc_may_take_more(c) ? BLOCK : TC_MOST_CELLS;
 }
 
 static struct tc_value *solve(const struct tc_build *b, const struct system *s)
@@ -636,7 +662,7 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	return tc_build_join(b, 2, x, 1);
 }
 
-/* L of matrices that are not large, without a loop of columns; the systems of many have loops. */
+/* L of matrices that are not large, without a loop. */
 static struct tc_value *factor_without_loops(const struct tc_build *b, struct tc_value *a)
 {
 	const int64_t n = a->type->dim[1], h = half_in_cells(n);
@@ -684,7 +710,8 @@ static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value
 	const int64_t corner[] = { a->type->dim[0], h, w - h };
 	struct tc_loop loop = { .n = w, .body = factor_column };
 
-	if (w <= MOST_FACTORED_SO && of <= MOST_IN_SUCH && a->type->dim[0] > FEW_MATRICES)
+	if (w <= MOST_FACTORED_SO && of <= MOST_IN_SUCH && a->type->dim[0] > FEW_MATRICES &&
+	    (w <= FEW || tc_may_take_more(b->c)))
 		return factor_corner(b, a);
 	if (w <= FEW) {
 		left = tc_build_turn(b, a);
@@ -721,7 +748,7 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
 		if (!lower)
 			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
-		is_lower = !is_in_panels(a->type);
+		is_lower = !is_in_panels(a->type) || !may_be_without_loops(c, a->type);
 		l = is_lower ? factor_columns(&b, a, a->type->dim[1]) : factor_in_panels(&b, a);
 		l = spoil(&b, l, is_lower);
 		if (!lower)
@@ -736,7 +763,7 @@ struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value
 				       struct tc_value *rhs, int64_t of)
 {
 	struct system s = { .t = l, .rhs = rhs, .lower = true, .unit = true,
-			    .block = block_of(rhs, of, MOST_IN_LU) };
+			    .block = block_of(b->c, l->type, rhs, of, MOST_IN_LU) };
 
 	return solve(b, &s);
 }
@@ -765,7 +792,7 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 		}
 		if (!left)
 			s.rhs = tc_build_turn(&b, s.rhs);
-		s.block = block_of(s.rhs, s.t->type->dim[1], MOST_WITHOUT_LOOPS);
+		s.block = block_of(c, s.t->type, s.rhs, s.t->type->dim[1], MOST_WITHOUT_LOOPS);
 		x = solve(&b, &s);
 		if (!left)
 			x = tc_build_turn(&b, x);
