@@ -31,6 +31,12 @@
 #define STACK_ROWS 128
 /* Columns that rows have at least for that. */
 #define STACK_COLS 16
+/* Columns, or columns of a row that is summed, which kernels of narrow elements do in registers:
+ * fewer are sooner done as f32, or as a tile. */
+#define NARROW_COLS 128
+#define NARROW_ROW 32
+/* Fewer columns than that, if some are left of STACK_COLS, are looked at twice for much of them. */
+#define EXTREME_COLS 64
 
 /* ---- prepare ---- */
 
@@ -69,11 +75,22 @@ static void find_products(const struct sim_load *load, struct vec_plan *p)
 
 	if (p->out[0].combine != ISA_COMBINE_ADD || p->is_product == (elem == ELEM_BF16) ||
 	    p->rows_folded || p->tiling.col_dims != 1 ||
+	    (elem == ELEM_BF16 && p->tiling.tile[last] < NARROW_ROW) ||
 	    p->in[p->factor[0]].stride[last] != bytes || p->in[p->factor[1]].stride[last] != bytes)
 		return;
 	p->products = sim_uop_product_fold(load->cpu->path, elem);
 	if (p->products)
 		vec_more_rows(&p->space, &p->tiling, PRODUCT_POINTS);
+}
+
+/* Whether a fold of rows is sooner done where they lie. */
+static bool is_worth_stack(unsigned op, unsigned elem, int64_t cols)
+{
+	if (op == UOP_ADD)
+		return cols >= STACK_COLS;
+	if (elem_bytes(elem) < 4)
+		return cols >= NARROW_COLS;
+	return cols >= EXTREME_COLS || (cols >= STACK_COLS && !(cols % STACK_COLS));
 }
 
 /*
@@ -93,7 +110,7 @@ static void find_stack(const struct sim_load *load, struct vec_plan *p)
 		     (p->space.reduced >> (last - 2) & 1);
 
 	if (p->space.rank < 2 || (!p->rows_folded && !widen) || t->col_dims > 2 ||
-	    t->tile[last] < STACK_COLS)
+	    !is_worth_stack(op, elem, t->tile[last]))
 		return;
 	if (p->in[first].stride[last] != bytes) {
 		p->factor[0] = p->factor[1];
@@ -265,7 +282,8 @@ static void fold_rows(const struct vec_out *out, const char *v, size_t rows, siz
 	size_t pitch = cols * elem_bytes(out->ref.elem);
 	struct sim_stack values = { .a = v, .a_row = (int64_t)pitch, .rows = rows, .cols = cols };
 
-	if (out->stack && cols >= STACK_COLS && rows <= STACK_ROWS) {
+	if (out->stack && rows <= STACK_ROWS &&
+	    is_worth_stack(sim_combine_uop(out->combine), out->ref.elem, (int64_t)cols)) {
 		out->stack(acc, &values);
 		return;
 	}

@@ -402,6 +402,7 @@ static void bf16_sums_few(float *d, const char *a, int64_t a_row, size_t rows, s
 static float bf16_sum(const char *a, size_t cols)
 {
 	enum { HALF = LANES / 2 * sizeof(float) / BLOCK_BYTES };
+	enum { WORDS = BLOCK_BYTES / sizeof(uint16_t) };	/* columns of a register */
 	const uint32_t_block *p = (const void *)a;
 	float_block acc[2 * HALF];
 	float lane[LANES];
@@ -419,9 +420,18 @@ static float bf16_sum(const char *a, size_t cols)
 			acc[HALF + k] = acc[HALF + k] + ODD(p[k]);
 		}
 	}
+	/* whole registers of what is left */
+	p += HALF;
+	_Pragma("GCC unroll 16")
+	for (size_t k = 0; k < HALF; k++) {
+		if (cols < (k + 1) * WORDS)
+			continue;
+		acc[k] = acc[k] + EVEN(p[k]);
+		acc[HALF + k] = acc[HALF + k] + ODD(p[k]);
+	}
 	memcpy(lane, acc, sizeof(lane));
-	rest = (const void *)(p + HALF);
-	for (size_t j = 0; j < cols; j++)
+	rest = (const void *)p;
+	for (size_t j = cols / WORDS * WORDS; j < cols; j++)
 		lane[(j & 1) * (LANES / 2) + j / 2] += WIDENED(rest[j]);
 	return f32_radd_long_join(lane);
 }
