@@ -398,6 +398,20 @@ static bool takes_rows(const struct slide *s)
 	       (s->features == 1 || s->feature_step == s->bytes);
 }
 
+/* Whether a line of the output has points enough whose windows lie in the side for their lines to
+ * be worth copying at once. Of short windows that fit into one panel, those that lie in it in part
+ * are as fast one by one. */
+static bool is_mostly_inside(const struct conv_plan *p)
+{
+	unsigned last = p->n_spatial - 1;
+	int64_t stride = p->c.window_stride[last], pad = p->c.pad_low[last];
+	int64_t points = p->dim[1 + last], end = p->slide_lhs.inside[last] + pad;
+	int64_t first = clamp(pad > 0 ? (pad + stride - 1) / stride : 0, 0, points);
+	int64_t inside = clamp(end < 0 ? 0 : end / stride + 1, first, points) - first;
+
+	return inside >= 2 + (points - inside) / 2;
+}
+
 /* Of windows that are one point each, one behind the other. */
 static const uint8_t *place_lhs(const struct sim_product_task *t, unsigned i, int64_t k)
 {
@@ -743,6 +757,8 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
 	if (ret)
 		return ret;
+	if (p->is_plane && p->mm.panels_k == 1 && !is_mostly_inside(p))
+		p->mm.panels.a.rows = NULL;
 	for (unsigned d = 0; d < p->rank; d++)
 		work *= (double)p->dim[d];
 	work *= (double)p->mm.k;
