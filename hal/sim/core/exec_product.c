@@ -256,11 +256,13 @@ static bool choose_in_place(struct mm_plan *p)
 	int64_t bytes = p->mm.acc_bytes, most = IN_PLACE_PASSES;
 
 	if (!p->mm.panels.kernel.lone || !p->mm.k || !rows || !cols ||
-	    rows > p->mm.panels.kernel.mb || cols > IN_PLACE_WIDE * IN_PLACE_REGISTER / bytes)
+	    rows > p->mm.panels.kernel.mb || cols > SIM_PRODUCT_NB)
 		return false;
 	p->turns_b = cols >= 4 && p->bk == bytes && p->bn != bytes;
 	if (p->batches == 1 && rows * cols <= IN_PLACE_CELLS / p->mm.k)
 		return true;
+	if (cols > IN_PLACE_WIDE * IN_PLACE_REGISTER / bytes)
+		return false;
 	if (cols > 1 && p->bn != bytes && !p->turns_b)
 		return false;
 	if (is_far(p->ak) || (!p->turns_b && is_far(p->bk)))

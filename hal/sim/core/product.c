@@ -654,6 +654,15 @@ static void take_b(const struct sim_product_task *t, uint8_t *to, uint8_t *raw)
 	}
 }
 
+/* Most lines are of TINY elements: copies of a size that the compiler knows. */
+static void copy_line(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if (bytes == SIM_PRODUCT_TINY * 4)
+		memcpy(to, from, SIM_PRODUCT_TINY * 4);
+	else
+		memcpy(to, from, bytes);
+}
+
 /* n rows of a from `row` on: [k][TINY]. */
 static void take_rows(const struct sim_product_task *t, unsigned row, unsigned n, uint8_t *to,
 		      uint8_t *raw)
@@ -662,7 +671,14 @@ static void take_rows(const struct sim_product_task *t, unsigned row, unsigned n
 	const struct sim_side *side = &mm->panels.a;
 	unsigned bytes = mm->acc_bytes, k = (unsigned)mm->k;
 	const uint8_t *at = side->place ? side->place(t, row, 0) : NULL;
+	const uint8_t *lines[TINY_K];
 
+	if (side->by_lines) {
+		side->lines(t, 0, k, lines);
+		for (unsigned i = 0; i < k; i++, to += SIM_PRODUCT_TINY * bytes)
+			copy_line(to, lines[i] + (size_t)row * bytes, n * bytes);
+		return;
+	}
 	if (at && n > 1) {
 		mm->turn(to, SIM_PRODUCT_TINY * bytes, at, side->place(t, row + 1, 0) - at, n, k);
 		return;
