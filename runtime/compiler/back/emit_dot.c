@@ -202,7 +202,9 @@ static void order_dims(struct dot *x)
 	x->n = k;
 }
 
-#define NARROW 16	/* columns: of fewer, rows are better turned when they are complete */
+#define NARROW 16	/* columns: of fewer, rows are better turned when they are complete, */
+#define MANY_ROWS 64	/* as they are of so many with no more multiplications each than LIGHT: */
+#define LIGHT 256	/* that takes as long as to bring the other side's columns together */
 
 /* Of a result whose rows lie side by side, not its columns, a and b change places: sums are then
  * written as they are made. They have the same terms in the same order, but for complex numbers. */
@@ -215,8 +217,9 @@ static void order_sides(struct dot *x, const struct tc_op *op, const struct home
 
 	if (x->at->elem != x->bt->elem || elem_class(x->at->elem) == ELEM_CLASS_COMPLEX ||
 	    tc_attr(op, "lhs_precision_type") || m->result < 0 || n->result < 0 ||
-	    n->size == 1 || m->size < NARROW || out->stride[m->result] != unit ||
-	    out->stride[n->result] == unit)
+	    n->size == 1 || m->size < NARROW ||
+	    (m->size >= MANY_ROWS && x->k && n->size <= LIGHT / x->k) ||
+	    out->stride[m->result] != unit || out->stride[n->result] == unit)
 		return;
 	x->dims[x->n - 2] = *n;
 	x->dims[x->n - 1] = last;
