@@ -218,6 +218,7 @@ static void order_sides(struct dot *x, const struct tc_op *op, const struct home
 	if (x->at->elem != x->bt->elem || elem_class(x->at->elem) == ELEM_CLASS_COMPLEX ||
 	    tc_attr(op, "lhs_precision_type") || m->result < 0 || n->result < 0 ||
 	    n->size == 1 || m->size < NARROW ||
+	    (m->size == NARROW && n->size >= MANY_ROWS && x->k <= MANY_ROWS) ||
 	    (m->size >= MANY_ROWS && x->k && n->size <= LIGHT / x->k) ||
 	    out->stride[m->result] != unit || out->stride[n->result] == unit)
 		return;
