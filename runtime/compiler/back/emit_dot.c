@@ -204,7 +204,7 @@ static void order_dims(struct dot *x)
 
 #define NARROW 16	/* columns: of fewer, rows are better turned when they are complete, */
 #define MANY_ROWS 64	/* as they are of so many with no more multiplications each than LIGHT: */
-#define LIGHT 256	/* that takes as long as to bring the other side's columns together */
+#define LIGHT 32
 
 /* Of a result whose rows lie side by side, not its columns, a and b change places: sums are then
  * written as they are made. They have the same terms in the same order, but for complex numbers. */
