@@ -120,12 +120,12 @@ struct sim_box {
 	sim_column_fn *column;		/* what makes the innermost dim dense, or NULL */
 	/* What makes the dims from `inner` on dense for all of the dim before them, or NULL. */
 	sim_shuffle_fn *rows;
+	const struct sim_shuffle *shuffle;
 	unsigned inner;
-	struct sim_shuffle shuffle;
 };
 void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct sim_box *x);
-/* Looks for what makes short rows dense. */
-void sim_box_shuffle(struct sim_box *x, enum sim_path path);
+/* Whether something makes the box's short rows dense: it does from then on, by s, which stays. */
+bool sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *s);
 /* Makes the elements dense in `room`; and stores them, if no row repeats. */
 void sim_box_in(const struct sim_box *x, const void *from, void *room);
 void sim_box_out(const struct sim_box *x, void *to, const void *value);

@@ -109,6 +109,7 @@ static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref 
 				    const struct sim_tile *tile)
 {
 	struct sim_box *x = arena_alloc(load->arena, sizeof(*x));
+	struct sim_shuffle shuffle;
 
 	if (!x)
 		return NULL;
@@ -116,7 +117,14 @@ static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref 
 	if (x->n && !(x->stride[x->n - 1] % (int64_t)x->bytes))
 		x->column = sim_column(load->cpu->path, x->bytes,
 				       x->stride[x->n - 1] / (int64_t)x->bytes);
-	sim_box_shuffle(x, load->cpu->path);
+	if (sim_box_shuffle(x, load->cpu->path, &shuffle)) {
+		struct sim_shuffle *s = arena_alloc(load->arena, sizeof(*s));
+
+		if (!s)
+			return NULL;
+		*s = shuffle;
+		x->shuffle = s;
+	}
 	return x;
 }
 
