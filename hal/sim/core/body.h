@@ -124,8 +124,8 @@ struct sim_box {
 	unsigned inner;
 };
 void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct sim_box *x);
-/* Whether something makes the box's short rows dense: it does from then on, by s, which stays. */
-bool sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *s);
+/* Looks for what makes the box's short rows dense; it does so by s, which has to stay. */
+void sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *s);
 /* Makes the elements dense in `room`; and stores them, if no row repeats. */
 void sim_box_in(const struct sim_box *x, const void *from, void *room);
 void sim_box_out(const struct sim_box *x, void *to, const void *value);

@@ -472,19 +472,19 @@ static unsigned short_dims(const struct sim_box *x, int64_t *n, int64_t *low, in
 	return x->n - d;
 }
 
-bool sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *s)
+void sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *s)
 {
 	int64_t n, low, high, pitch;
 	unsigned dims;
 
 	if (!sim_shuffle(path, x->bytes))
-		return false;
+		return;
 	dims = short_dims(x, &n, &low, &high);
 	x->inner = x->n - dims;
 	/* Whole pieces side by side are copied as such. */
 	if (!dims || (dims == 1 && x->stride[x->n - 1] == (int64_t)x->bytes && !(n % 4)) ||
 	    !x->stride[x->inner - 1] || x->stride[x->inner - 1] % (int64_t)x->bytes)
-		return false;
+		return;
 	pitch = x->stride[x->inner - 1] / (int64_t)x->bytes;
 	*s = (struct sim_shuffle){ .n = (unsigned)n, .span = (unsigned)(high - low + 1), .rows = 1,
 				   .pitch = pitch * (int64_t)x->bytes };
@@ -493,7 +493,7 @@ bool sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *
 	       s->rows * magnitude(pitch) + s->span <= (int64_t)SIM_SHUFFLE_SPAN)
 		s->rows++;
 	if (s->rows * n < SHUFFLE_LEAST)
-		return false;
+		return;
 	low += pitch < 0 ? (s->rows - 1) * pitch : 0;
 	s->low = low * (int64_t)x->bytes;
 	for (int64_t i = 0; i < s->rows * n; i++) {
@@ -505,7 +505,6 @@ bool sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *
 	}
 	x->rows = sim_shuffle(path, x->bytes);
 	x->shuffle = s;
-	return true;
 }
 
 void sim_box_in(const struct sim_box *x, const void *from, void *room)

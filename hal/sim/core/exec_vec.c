@@ -108,23 +108,18 @@ static void set_totals(struct vec_plan *p, uint64_t cost)
 static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref *ref,
 				    const struct sim_tile *tile)
 {
-	struct sim_box *x = arena_alloc(load->arena, sizeof(*x));
-	struct sim_shuffle shuffle;
+	struct { struct sim_box box; struct sim_shuffle shuffle; } *both;
+	struct sim_box *x;
 
-	if (!x)
+	both = arena_alloc(load->arena, sizeof(*both));
+	if (!both)
 		return NULL;
+	x = &both->box;
 	sim_tile_box(ref, tile, x);
 	if (x->n && !(x->stride[x->n - 1] % (int64_t)x->bytes))
 		x->column = sim_column(load->cpu->path, x->bytes,
 				       x->stride[x->n - 1] / (int64_t)x->bytes);
-	if (sim_box_shuffle(x, load->cpu->path, &shuffle)) {
-		struct sim_shuffle *s = arena_alloc(load->arena, sizeof(*s));
-
-		if (!s)
-			return NULL;
-		*s = shuffle;
-		x->shuffle = s;
-	}
+	sim_box_shuffle(x, load->cpu->path, &both->shuffle);
 	return x;
 }
 
