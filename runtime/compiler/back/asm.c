@@ -5,7 +5,8 @@
 
 #include "runtime/compiler/back/emit.h"
 
-#define LINE_BYTES 64	/* of a cache */
+#define LINE_BYTES 64		/* of a cache */
+#define MOST_COPIES 4096	/* that one of many dims is made of: a MiB of instructions */
 
 void tc_refuse(struct emit *e, const char *why)
 {
@@ -213,6 +214,47 @@ struct isa_operand tc_operand(const struct home *h, unsigned elem)
 }
 
 static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_t *dim,
+		 unsigned elem_size, const struct home *src, const struct home *dst);
+
+/*
+ * More dims than an instruction walks, of which no two are one: the shortest ones are walked here,
+ * with an instruction for each of their places. dim[] and the homes' strides are changed.
+ */
+static void copy_in_parts(struct emit *e, enum isa_opcode op, unsigned n, int64_t *dim,
+			  unsigned elem_size, struct home *src, struct home *dst)
+{
+	int64_t length[TC_MAX_RANK], from[TC_MAX_RANK], to[TC_MAX_RANK], parts = 1;
+	unsigned n_walked = 0, all = n;
+
+	while (n > ISA_MAX_RANK) {
+		unsigned k = 0;
+
+		for (unsigned i = 1; i < n; i++)
+			if (dim[i] < dim[k])
+				k = i;
+		length[n_walked] = dim[k];
+		from[n_walked] = src->stride[k];
+		to[n_walked++] = dst->stride[k];
+		if (__builtin_mul_overflow(parts, dim[k], &parts) || parts > MOST_COPIES)
+			tc_refuse_dims(e, "it copies along", all);
+		for (n--; k < n; k++) {
+			dim[k] = dim[k + 1];
+			src->stride[k] = src->stride[k + 1];
+			dst->stride[k] = dst->stride[k + 1];
+		}
+	}
+	for (int64_t part = 0; part < parts; part++) {
+		struct home a = *src, b = *dst;
+
+		for (unsigned w = n_walked, i = (unsigned)part; w-- > 0; i /= (unsigned)length[w]) {
+			a.offset += i % length[w] * from[w];
+			b.offset += i % length[w] * to[w];
+		}
+		copy(e, op, n, dim, elem_size, &a, &b);
+	}
+}
+
+static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_t *dim,
 		 unsigned elem_size, const struct home *src, const struct home *dst)
 {
 	int64_t d[TC_MAX_RANK], s[TC_MAX_RANK], t[TC_MAX_RANK];
@@ -239,8 +281,14 @@ static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_
 		s[n] = src->stride[i];
 		t[n++] = dst->stride[i];
 	}
-	if (n > ISA_MAX_RANK)
-		tc_refuse_dims(e, "it copies along", n);
+	if (n > ISA_MAX_RANK) {
+		struct home from = *src, to = *dst;
+
+		memcpy(from.stride, s, n * sizeof(*s));
+		memcpy(to.stride, t, n * sizeof(*t));
+		copy_in_parts(e, op, n, d, elem_size, &from, &to);
+		return;
+	}
 	/* Rows shorter than a line of a cache take as long as as many elements. */
 	by_lines = n && s[n - 1] == elem_size && t[n - 1] == elem_size &&
 		   d[n - 1] * elem_size >= LINE_BYTES;

@@ -3,7 +3,9 @@
  * Arrays of more dims than an instruction runs along. Elementwise work does not look at them, a
  * reduction only at which dims it reduces, a sort at the one that it sorts along, a window at those
  * that it is wide in: neighbours become one dim, by reshapes that are views of what lies densely.
- * Products do without dims of one element. An iota is made along its own dim and repeated.
+ * Products do without dims of one element. An iota is made along its own dim and repeated. Of
+ * gathers and scatters dims are one that are walked as one on all sides, and so are indices of dims
+ * that lie side by side where they are more than an instruction takes.
  */
 #include <string.h>
 
@@ -273,6 +275,266 @@ static void spread_iota(struct tc_ctx *c, struct tc_op *op)
 	tc_replace(op, tc_build_broadcast(&b, line, t, &d));
 }
 
+/* A gather, or a scatter whose tables are its first operands, one for each result. */
+struct lookup {
+	struct tc_op *op;
+	const char *window, *collapsed, *table_batch, *index_batch, *map;
+	unsigned at;			/* of the indices among the operands */
+	const struct tc_type *table, *indices, *moved;	/* moved: the result, or the updates */
+	/* Which dims go on where the one before them ends. */
+	bool table_goes_on[TC_MAX_RANK], index_goes_on[TC_MAX_RANK], moved_goes_on[TC_MAX_RANK];
+	bool is_still[TC_MAX_RANK];	/* dims of the table whose index can only be 0 */
+};
+
+static struct lookup lookup_of(struct tc_op *op)
+{
+	struct lookup l = { .op = op, .at = op->op == TC_GATHER ? 1 : op->n_results };
+
+	l.table = tc_in(op, 0)->type;
+	l.indices = tc_in(op, l.at)->type;
+	if (op->op == TC_GATHER) {
+		l.moved = op->results[0].type;
+		l.window = "offset_dims";
+		l.collapsed = "collapsed_slice_dims";
+		l.table_batch = "operand_batching_dims";
+		l.index_batch = "start_indices_batching_dims";
+		l.map = "start_index_map";
+	} else {
+		l.moved = tc_in(op, l.at + 1)->type;
+		l.window = "update_window_dims";
+		l.collapsed = "inserted_window_dims";
+		l.table_batch = "input_batching_dims";
+		l.index_batch = "scatter_indices_batching_dims";
+		l.map = "scatter_dims_to_operand_dims";
+	}
+	return l;
+}
+
+static bool has(const struct lookup *l, const char *name, int64_t dim)
+{
+	unsigned n;
+	const int64_t *list = tc_attr_ints(l->op, name, &n);
+
+	return tc_is_listed(list, n, dim);
+}
+
+/* The table's dim that is the batch dim k of the indices, -1: none is. */
+static int64_t batch_of(const struct lookup *l, unsigned k)
+{
+	unsigned n;
+	const int64_t *ib = tc_attr_ints(l->op, l->index_batch, &n);
+	const int64_t *tb = tc_attr_ints(l->op, l->table_batch, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (ib[i] == k)
+			return tb[i];
+	return -1;
+}
+
+/* Finds dims that a gather takes whole, so that their index is held at 0. One index is left. */
+static unsigned leave_still(struct lookup *l)
+{
+	unsigned n, n_still = 0;
+	const int64_t *map = tc_attr_ints(l->op, l->map, &n);
+
+	if (l->op->op != TC_GATHER)
+		return 0;
+	for (unsigned i = 0; i < n && n_still + 1 < n; i++)
+		if (tc_attr_nth(l->op, "slice_sizes", (unsigned)map[i]) == l->table->dim[map[i]]) {
+			l->is_still[map[i]] = true;
+			n_still++;
+		}
+	return n_still;
+}
+
+/*
+ * Finds neighbours of what is moved that are one on all sides: dims of the window that are as wide
+ * as the table's and that no index moves, and batch dims that lie so in the indices too, and in
+ * the table if they are its.
+ */
+static void join_moved(struct lookup *l)
+{
+	unsigned d = 0, k = 0;
+	int64_t vector = tc_attr_int(l->op, "index_vector_dim", 0);
+	int64_t last_window = -1, last_index = -1;	/* of the dim before, if it can be joined */
+
+	for (unsigned r = 0; r < l->moved->rank; r++) {
+		if (has(l, l->window, r)) {
+			while (has(l, l->collapsed, d) || has(l, l->table_batch, d))
+				d++;
+			last_index = -1;
+			if (l->moved->dim[r] != l->table->dim[d] ||
+			    (has(l, l->map, d) && !l->is_still[d])) {
+				last_window = -1;
+			} else {
+				l->moved_goes_on[r] = last_window >= 0 && last_window + 1 == d;
+				l->table_goes_on[d] = l->moved_goes_on[r];
+				last_window = d;
+			}
+			d++;
+			continue;
+		}
+		last_window = -1;
+		k += k == vector;
+		if (last_index >= 0 && last_index + 1 == k) {
+			int64_t was = batch_of(l, k - 1), is = batch_of(l, k);
+
+			l->moved_goes_on[r] = was < 0 ? is < 0 : was + 1 == is;
+			l->index_goes_on[k] = l->moved_goes_on[r];
+			if (is >= 0)
+				l->table_goes_on[is] = l->moved_goes_on[r];
+		}
+		last_index = k++;
+	}
+}
+
+/* Finds indexed dims of one element each in the window that lie side by side. */
+static void join_indexed(struct lookup *l)
+{
+	for (unsigned d = 1; d < l->table->rank; d++)
+		l->table_goes_on[d] |= has(l, l->map, d - 1) && has(l, l->map, d) &&
+			has(l, l->collapsed, d - 1) && has(l, l->collapsed, d);
+}
+
+/* t's dims, those that go on as one with those before them; to[d]: which of them dim d is in. */
+static unsigned shorter(const struct tc_type *t, const bool *goes_on, int64_t *dim, int64_t *to)
+{
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		if (goes_on[d])
+			dim[n - 1] *= t->dim[d];
+		else
+			dim[n++] = t->dim[d];
+		to[d] = n - 1;
+	}
+	return n;
+}
+
+/*
+ * The indices with one component for each joined run of dims: the place in the run. A gather's are
+ * held within their dims each; where one of a scatter's is outside, the place is -1, which is too.
+ */
+static struct tc_value *one_for_each(const struct tc_build *b, const struct lookup *l)
+{
+	int64_t vector = tc_attr_int(l->op, "index_vector_dim", 0);
+	struct tc_value *parts[TC_MAX_RANK], *all = tc_in(l->op, l->at);
+	unsigned n, n_parts = 0;
+	const int64_t *map = tc_attr_ints(l->op, l->map, &n);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct tc_value *place = NULL, *valid = NULL;
+
+		if (l->table_goes_on[map[i]] || l->is_still[map[i]])
+			continue;
+		for (int64_t d = map[i]; d == map[i] || (d < l->table->rank &&
+							 l->table_goes_on[d]); d++) {
+			unsigned k = 0;
+			struct tc_value *v, *zero, *most, *is;
+
+			while (map[k] != d)
+				k++;
+			v = tc_build_part(b, all, (unsigned)vector, k, 1);
+			v = tc_build_convert(b, v, ELEM_S64);
+			zero = tc_build_number(b, v->type, 0);
+			most = tc_build_number(b, v->type, (double)(l->table->dim[d] - 1));
+			if (l->op->op == TC_GATHER) {
+				v = tc_build2(b, TC_MAXIMUM, tc_build2(b, TC_MINIMUM, v, most),
+					      zero);
+			} else {
+				is = tc_build2(b, TC_AND, tc_build_compare(b, TC_CMP_GE, v, zero),
+					       tc_build_compare(b, TC_CMP_LE, v, most));
+				valid = valid ? tc_build2(b, TC_AND, valid, is) : is;
+			}
+			if (place)
+				v = tc_build2(b, TC_ADD, v, tc_build2(b, TC_MULTIPLY, place,
+					tc_build_number(b, v->type, (double)l->table->dim[d])));
+			place = v;
+		}
+		if (valid)
+			place = tc_build_select(b, valid, place,
+						tc_build_number(b, place->type, -1));
+		parts[n_parts++] = place;
+	}
+	return tc_build_join(b, n_parts, parts, (unsigned)vector);
+}
+
+/* A list of dims as those that they have become part of, each once. */
+static void rename_dims(struct tc_ctx *c, const struct lookup *l, struct tc_op *op,
+			const char *name, const bool *goes_on, const int64_t *to)
+{
+	int64_t list[TC_MAX_RANK];
+	unsigned n, left = 0;
+	const int64_t *old = tc_attr_ints(l->op, name, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (!goes_on[old[i]] && (name != l->map || !l->is_still[old[i]]))
+			list[left++] = to[old[i]];
+	tc_set_ints(c, op, name, list, left);
+}
+
+static bool is_too_long(const struct lookup *l, unsigned *n_map)
+{
+	unsigned n = 0;
+
+	tc_attr_ints(l->op, l->map, n_map);
+	for (unsigned r = 0; r < l->moved->rank; r++)
+		n += !has(l, l->window, r) || l->moved->dim[r] != 1;
+	return n > ISA_MAX_RANK || *n_map > ISA_MAX_INDEX;
+}
+
+static void join_lookup(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct lookup l = lookup_of(op);
+	int64_t table[TC_MAX_RANK], index[TC_MAX_RANK], moved[TC_MAX_RANK], size[TC_MAX_RANK];
+	int64_t table_to[TC_MAX_RANK], index_to[TC_MAX_RANK], moved_to[TC_MAX_RANK];
+	int64_t vector = tc_attr_int(op, "index_vector_dim", 0);
+	struct tc_value **in = arena_array(&c->arena, op->n_operands, sizeof(*in));
+	unsigned n_table, n_index, n_moved, n_map, n_still;
+	struct tc_op *copy;
+
+	if (!in)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	if (!is_too_long(&l, &n_map))
+		return;
+	n_still = leave_still(&l);
+	join_moved(&l);
+	if (n_map - n_still > ISA_MAX_INDEX)
+		join_indexed(&l);
+	in[l.at] = n_still || n_map > ISA_MAX_INDEX ? one_for_each(&b, &l) : tc_in(op, l.at);
+	n_table = shorter(l.table, l.table_goes_on, table, table_to);
+	n_index = shorter(in[l.at]->type, l.index_goes_on, index, index_to);
+	n_moved = shorter(l.moved, l.moved_goes_on, moved, moved_to);
+	in[l.at] = tc_build_reshape(&b, in[l.at], n_index, index);
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (i < l.at)
+			in[i] = tc_build_reshape(&b, tc_in(op, i), n_table, table);
+		else if (i > l.at)
+			in[i] = tc_build_reshape(&b, tc_in(op, i), n_moved, moved);
+	copy = copy_of(&b, op, in);
+	rename_dims(c, &l, copy, l.window, l.moved_goes_on, moved_to);
+	rename_dims(c, &l, copy, l.collapsed, l.table_goes_on, table_to);
+	rename_dims(c, &l, copy, l.map, l.table_goes_on, table_to);
+	/* Batch dims of the table go on where those of the indices do. */
+	rename_dims(c, &l, copy, l.table_batch, l.table_goes_on, table_to);
+	rename_dims(c, &l, copy, l.index_batch, l.index_goes_on, index_to);
+	tc_set_int(c, copy, "index_vector_dim", TC_ATTR_INT,
+		   vector < l.indices->rank ? index_to[vector] : n_index);
+	if (op->op == TC_GATHER) {
+		for (unsigned d = 0; d < l.table->rank; d++) {
+			int64_t one = tc_attr_nth(op, "slice_sizes", d);
+
+			size[table_to[d]] = l.table_goes_on[d] ? size[table_to[d]] * one : one;
+		}
+		tc_set_ints(c, copy, "slice_sizes", size, n_table);
+	}
+	for (unsigned i = 0; i < op->n_results; i++)
+		copy->results[i].type = op->op == TC_SCATTER ? in[i]->type :
+			tc_tensor(c, (enum elem)op->results[i].type->elem, n_moved, moved);
+	take_over(&b, op, copy);
+}
+
 void tc_join_dims(struct tc_ctx *c, struct tc_block *block)
 {
 	for (struct tc_op *op = block->first, *next; op; op = next) {
@@ -282,6 +544,8 @@ void tc_join_dims(struct tc_ctx *c, struct tc_block *block)
 				tc_join_dims(c, op->regions[r].block);
 		if (op->op == TC_REDUCE && tc_in(op, 0)->type->rank > ISA_MAX_RANK)
 			join_reduce(c, op);
+		else if (op->op == TC_GATHER || op->op == TC_SCATTER)
+			join_lookup(c, op);
 		else if (join_others(c, op))
 			continue;
 		else if (op->n_results != 1 || op->results[0].type->rank <= ISA_MAX_RANK)

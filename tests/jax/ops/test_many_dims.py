@@ -94,3 +94,76 @@ def test_wide_windows(device, cpu, d):
     ((1, 2, 0, 1, 1, 1, 1, 1, 1), (0, 3), (((2,), (0,)), ((), ())))])
 def test_products_of_which_some_dims_have_one_element(device, cpu, a, b, dims):
     agree(device, cpu, lambda x, y: lax.dot_general(x, y, dims), whole(*a), whole(*b))
+
+
+PARTS = (4, 3, 2, 3, 4, 2, 2, 2, 3)
+TWOS = whole(*(2,) * 12)
+ALTERNATE = tuple(d ^ 1 for d in range(12))
+EVEN, ODD = tuple(range(0, 12, 2)), tuple(range(1, 12, 2))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.transpose(ALTERNATE), lambda x: x.transpose()[1:], lambda x: jnp.flip(x, EVEN),
+    lambda x: x + x.transpose(EVEN + ODD), lambda x: x.transpose(ALTERNATE).astype(jnp.int4),
+    lambda x: x.sum(ODD), lambda x: x - x.max(EVEN, keepdims=True),
+    lambda x: lax.broadcast_in_dim(x[(0,) * 6], (2,) * 12, EVEN),
+    lambda x: jnp.pad(x[(slice(1),) * 6], [(0, 1), (0, 0)] * 6),
+    lambda x: jnp.concatenate([x, x.transpose(), jnp.flip(x, ODD)], 3),
+    lambda x: jnp.einsum("abcdefghijkl,bdfhjl->acegik", x, x[(0,) * 6]),
+    lambda x: jnp.einsum("acegik,bdfhjl->abcdefghijkl", x[(0,) * 6], x[(1,) * 6]),
+    lambda x: lax.fori_loop(0, 3, lambda i, x: (x + i).transpose(ALTERNATE), x),
+    lambda x: lax.cond(x[(0,) * 12] > 0, lambda x: x.transpose(), lambda x: jnp.flip(x, EVEN), x)])
+def test_what_moves_along_more_dims_than_an_instruction_walks(device, cpu, f):
+    agree(device, cpu, f, TWOS)
+
+
+def test_a_copy_of_too_many_instructions_is_refused_by_name(device):
+    x = np.zeros((2,) * 21, np.int8)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="copies along 21 dims"):
+        jax.jit(jnp.transpose).lower(jax.device_put(x, device)).compile()
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, i: x.at[1, 1].multiply(-1), lambda x, i: x.at[:, :, :, 1, :, :, 1].set(7),
+    lambda x, i: x.at[1, :, :, :, :, :, :, :, :, :, :, 1].add(3),
+    lambda x, i: (x[:, :, i[0]], x[i[0], :, :, i[1]]), lambda x, i: x.at[i[0], :, i[1]].add(1),
+    lambda x, i: x.at[:, i[0], 0].max(i[1, 0]), lambda x, i: (x[tuple(i)], x[tuple(i[:9])]),
+    lambda x, i: x.at[tuple(i)].add(2), lambda x, i: x.at[tuple(i[:9])].set(4, mode="drop"),
+    lambda x, i: x.at[tuple(i[:9])].get(mode="fill", fill_value=9),
+    lambda x, i: jnp.take_along_axis(x, (x > 0).astype(np.int32), 5),
+    lambda x, i: jax.vmap(jax.vmap(lambda y, j: y[:, j], (1, 0)), (2, None))(x, i[0, :2]),
+    lambda x, i: jax.grad(lambda x: (x[:, i[0], :, i[1]] ** 2).sum())(x),
+    lambda x, i: jax.ops.segment_sum(x, i[0, :2], 3)])
+@pytest.mark.parametrize("kind", [np.int32, np.int16, np.uint32])
+def test_gathers_and_scatters(device, cpu, f, kind):
+    low = 0 if kind == np.uint32 else -3
+    i = np.random.default_rng(7).integers(low, 4, (12, 9)).astype(kind)
+    agree(device, cpu, f, TWOS, i)
+
+
+@pytest.mark.parametrize("batch", [(), (0, 1), (3, 7), (3, 4)])
+@pytest.mark.parametrize("whole_dims", [(5,), (5, 6), (2, 5, 6, 8)])
+def test_gathers_whose_indices_are_of_dims_that_are_taken_whole(device, cpu, batch, whole_dims):
+    left = [d for d in range(11) if d not in batch]
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(len(batch), 11)), collapsed_slice_dims=(),
+        start_index_map=tuple(left[::-1]), operand_batching_dims=batch,
+        start_indices_batching_dims=tuple(range(len(batch))))
+    sizes = [2 if d in left and (d in whole_dims or d > 8) else 1 for d in range(11)]
+    i = np.random.default_rng(8).integers(-1, 3, (2,) * len(batch) + (len(left),))
+    agree(device, cpu, lambda x, i: lax.gather(x, i, numbers, sizes, mode="clip"),
+          whole(*(2,) * 11), i.astype(np.int32))
+
+
+@pytest.mark.parametrize("part", [(4,), (1, 8), (3, 4)])
+def test_windows_that_are_a_part_of_a_dim(device, cpu, part):
+    sizes = [1 if d == 0 else 2 if d in part else n for d, n in enumerate(whole(*PARTS).shape)]
+    gather = lax.GatherDimensionNumbers(offset_dims=tuple(range(1, 9)), collapsed_slice_dims=(0,),
+                                        start_index_map=(0,))
+    scatter = lax.ScatterDimensionNumbers(update_window_dims=tuple(range(1, 9)),
+                                          inserted_window_dims=(0,),
+                                          scatter_dims_to_operand_dims=(0,))
+    i = np.array([[2], [0], [5]], np.int32)
+    agree(device, cpu, lambda x, i: lax.gather(x, i, gather, sizes, mode="clip"), whole(*PARTS), i)
+    agree(device, cpu, lambda x, i, u: lax.scatter_add(x, i, u, scatter), whole(*PARTS), i,
+          whole(3, *sizes[1:]))
