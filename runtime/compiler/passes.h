@@ -71,7 +71,7 @@ void tc_pass_shard(struct tc_ctx *c);		/* spmd/shard.c: one member's of several 
 void tc_pass_host(struct tc_ctx *c);		/* lower/host.c: sends and receives to calls */
 void tc_pass_collectives(struct tc_ctx *c);	/* lower/collective.c: to tc.exchange */
 void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler ops */
-void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: dead and idle ops */
+void tc_pass_simplify(struct tc_ctx *c);	/* simplify/simplify.c: dead and idle ops */
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
 void tc_pass_hoist(struct tc_ctx *c);		/* loop/hoist.c: out of loops what stays the same */
 void tc_pass_combine_sums(struct tc_ctx *c);	/* opt/combine.c: of small all_reduces one */

@@ -70,7 +70,7 @@ static bool is_free(const struct tc_op *op)
 	case TC_IOTA:
 	case TC_RESHAPE:
 		return true;
-	case TC_CONCATENATE:	/* the next turn takes them apart (opt/numbers.c) */
+	case TC_CONCATENATE:	/* the next turn takes them apart (simplify/numbers.c) */
 	case TC_SLICE:
 		return op->results[0].type->count <= ISA_MAX_OUT;
 	default:

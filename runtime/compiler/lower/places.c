@@ -110,7 +110,7 @@ static void shorten(struct tc_ctx *c, struct tc_op *op, const char *name, const 
 	tc_set_ints(c, op, name, list, left);
 }
 
-/* Whether v is made of iotas and constants alone: by such an index opt/rows.c may find whole
+/* Whether v is made of iotas and constants alone: by such an index simplify/rows.c may find whole
  * rows. */
 static bool is_counted(const struct tc_value *v, unsigned *left)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/narrow.c counts in fewer bits and which operations on whole numbers simplify takes out,
- * by the text after it. */
+/* What simplify/narrow.c counts in fewer bits and which operations on whole numbers simplify
+ * takes out, by the text after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

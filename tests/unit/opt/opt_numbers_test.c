@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/numbers.c makes of work on a few numbers that are put together, by the text after the
- * pass simplify. Numbers are tested by tests/jax/loops. */
+/* What simplify/numbers.c makes of work on a few numbers that are put together, by the text
+ * after the pass simplify. Numbers are tested by tests/jax/loops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

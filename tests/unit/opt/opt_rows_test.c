@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which gathers and scatters of elements opt/rows.c makes those of rows, by the text after it. */
+/* Which gathers and scatters of elements simplify/rows.c makes those of rows, by the text after
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/simplify.c, opt/turns.c, opt/logic.c, loop/empty.c, lower/reduce.c and lower/linalg.c
- * make of programs, by their text after it. */
+/* What simplify/simplify.c, simplify/turns.c, simplify/logic.c, loop/empty.c, lower/reduce.c and
+ * lower/linalg.c make of programs, by their text after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which elementwise work opt/turns.c does along other dims first, by the text after the pass
- * simplify. */
+/* Which elementwise work simplify/turns.c does along other dims first, by the text after the
+ * pass simplify. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

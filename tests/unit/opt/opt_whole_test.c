@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/whole.c makes of quotients and remainders by powers of 2 and of questions about known
- * numbers, and of their types, by the text after the pass simplify. */
+/* What simplify/whole.c makes of quotients and remainders by powers of 2 and of questions about
+ * known numbers, and of their types, by the text after the pass simplify. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

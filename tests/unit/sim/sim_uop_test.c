@@ -525,7 +525,7 @@ static void paths_agree(void **state)
 	}
 }
 
-/* The compiler takes the one for the others (opt/simplify.c). A NaN is a NaN. */
+/* The compiler takes the one for the others (simplify/simplify.c). A NaN is a NaN. */
 static void logistic_is_its_steps_bit_for_bit(void **state)
 {
 	static const double special[] = { 0.0, -0.0, INFINITY, -INFINITY, 88.8, -88.8, 709.8,

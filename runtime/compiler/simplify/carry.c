@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 enum {
 	UNCHANGED = -1,

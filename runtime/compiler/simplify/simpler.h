@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TC_OPT_SIMPLER_H
-#define TC_OPT_SIMPLER_H
+#ifndef TC_SIMPLIFY_SIMPLER_H
+#define TC_SIMPLIFY_SIMPLER_H
 /* What simplify.c asks for kinds of ops that have files of their own: each replaces op by what is
  * less to compute and has the same bits. False: it stays. */
 #include "runtime/compiler/ir/ir.h"

@@ -12,7 +12,7 @@
 #include "hal/hw/isa.h"
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 enum {
 	MOST_NUMBERS = ISA_MAX_OUT,	/* one fusion gives them */

@@ -9,7 +9,7 @@
  */
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 #define MOST_OPS 64	/* that are looked through: a sum and a product for each dim, and more */
 

@@ -15,7 +15,7 @@
 #include "hal/hw/isa.h"
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 #include "runtime/compiler/passes.h"
 
 /* Where replicas run programs of their own, all keep what meets others of them, whatever each

@@ -3,7 +3,7 @@
  * Elementwise work that is better done before arrays are moved, or along other dims first: a part
  * of the pass simplify. Constants, iotas and broadcasts turn for nothing.
  */
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 #include <string.h>
 

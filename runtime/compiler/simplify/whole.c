@@ -10,7 +10,7 @@
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 static bool is_signed(const struct tc_type *t)
 {

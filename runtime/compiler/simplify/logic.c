@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/opt/simpler.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
