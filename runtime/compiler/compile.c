@@ -48,6 +48,7 @@ static const struct pass passes[] = {
 	{ "unroll", tc_pass_unroll, false },
 	{ "simplify-again", tc_pass_simplify, false },
 	{ "fuse", tc_pass_fuse, true },
+	{ "boxes", tc_pass_boxes, false },
 	{ "strip", tc_pass_strip, false },
 	{ "lend", tc_pass_lend, true },
 };

@@ -479,7 +479,8 @@ static void wish_for_steps(struct emit *e, const struct tc_value *v, const struc
 }
 
 /* Whether a fusion reads its operand k element for element as it writes a result: of what it
- * reduces to one it writes that last, when it has read the operand with each element. */
+ * reduces to one it writes that last, when it has read the operand with each element. One in boxes
+ * writes over nothing that it reads. */
 static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_type *result)
 {
 	const struct tc_block *body = fusion->regions[0].block;
@@ -488,7 +489,8 @@ static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_
 	if (arg->type->bytes != result->bytes || !tc_same_dims(arg->type, result))
 		return false;
 	for (const struct tc_op *op = body->first; op != body->last; op = op->next)
-		if (op->op == TC_REDUCE && !tc_same_dims(tc_in(op, 0)->type, result))
+		if ((op->op == TC_REDUCE && !tc_same_dims(tc_in(op, 0)->type, result)) ||
+		    tc_is_put_together(tc_out(op, 0)))
 			return false;
 	for (const struct tc_use *u = arg->uses; u; u = u->next)
 		if (!tc_has_trait(u->user, 'e'))

@@ -5,14 +5,19 @@
  * Inputs must be known before the first uop, since values are numbered inputs first:
  * so a fusion's ops are walked twice, once to collect inputs, once to write uops. An
  * argument that is read in two ways (as it is, and broadcast) is two inputs.
+ *
+ * A fusion that puts its operands together (opt/boxes.c) becomes a VEC for each box of its space.
+ * Where its results lie is settled before the first of them.
  */
 #include <string.h>
 
 #include "runtime/compiler/back/link.h"
 #include "runtime/compiler/opt/fuse.h"
 
+#define MOST_BESIDE 4	/* one of so many points on a line may be none of its box */
+
 struct input {
-	const struct tc_value *v;	/* block argument */
+	const struct tc_value *v;	/* block argument, or what is put together of some */
 	int8_t axis[ISA_MAX_RANK];	/* iteration dim of each of its dims; -1: none */
 	uint8_t value;
 };
@@ -39,6 +44,7 @@ struct loop {
 	const struct tc_value *side[2];	/* those, outside */
 	bool reads_peers;		/* as VEC alone does */
 	const int8_t *dim_of;		/* iteration dim of each dim of shape (epilogues) */
+	const struct tc_box *box;	/* of the space, that this instruction is of; NULL: all */
 };
 
 static const int8_t straight[ISA_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -77,9 +83,25 @@ static void learn(struct loop *l, const struct tc_value *v, bool is_narrow,
 	l->n_facts++;
 }
 
+/* Whether v is read from memory. */
 static bool is_argument(const struct tc_value *v)
 {
-	return !v->def;
+	return !v->def || tc_is_put_together(v);
+}
+
+static int64_t size_of(const struct loop *l, unsigned d)
+{
+	return l->box ? l->box->size[d] : l->shape->dim[d];
+}
+
+/* Makes op, which reads or writes all of the space, that of the box. */
+static void move_to_box(const struct loop *l, struct isa_operand *op)
+{
+	for (unsigned d = 0; l->box && d < l->shape->rank; d++) {
+		op->offset += l->box->first[d] * op->stride[d];
+		if (l->box->size[d] == 1)
+			op->stride[d] = 0;
+	}
 }
 
 /* Along a dim of size 1 nothing is read otherwise. */
@@ -100,16 +122,50 @@ static struct input *find_input(struct loop *l, const struct tc_value *v,
 	return NULL;
 }
 
+/* What is put together is the same everywhere in the box. */
+static const void *element_in_box(const struct loop *l, const struct tc_value *v)
+{
+	int64_t start[ISA_MAX_RANK];
+
+	if (!l->box || !tc_is_put_together(v))
+		return NULL;
+	return tc_splat_element(tc_part_in_box(v, l->box, start));
+}
+
+/* Reads what v, which is put together, is in the box. */
+static void read_part(struct loop *l, const struct tc_value *v, struct isa_operand *op)
+{
+	int64_t start[ISA_MAX_RANK];
+	const struct tc_value *part = tc_part_in_box(v, l->box, start);
+	const struct home *h = tc_home(l->e, tc_in(l->fusion, part->index));
+
+	*op = tc_operand(h, v->type->elem);
+	for (unsigned d = 0; d < v->type->rank; d++) {
+		op->offset += start[d] * h->stride[d];
+		op->stride[d] = l->box->size[d] > 1 ? h->stride[d] : 0;
+	}
+}
+
+static void count_read(struct loop *l, const struct tc_value *v)
+{
+	l->e->bytes += (double)v->type->bytes;
+	l->e->cost_ns += (double)v->type->bytes * 0.05;
+}
+
 /* Reads argument v with its dims at `axis` of the iteration space. */
 static void need_input(struct loop *l, const struct tc_value *v, const int8_t *axis)
 {
-	const struct tc_value *outside = tc_in(l->fusion, v->index);
-	const struct home *h = tc_home(l->e, outside);
+	const struct tc_value *outside;
+	const struct home *h;
 	struct isa_operand *op;
 	struct input *in;
 
-	if (find_input(l, v, axis))
+	if (find_input(l, v, axis) || element_in_box(l, v))
 		return;
+	if (tc_is_put_together(v) && !l->box) {
+		count_read(l, v);
+		return;
+	}
 	if (l->n_inputs == ISA_MAX_IN)
 		tc_refuse(l->e, "the fusion reads more values than one instruction can");
 	in = &l->inputs[l->n_inputs++];
@@ -118,14 +174,21 @@ static void need_input(struct loop *l, const struct tc_value *v, const int8_t *a
 	in->value = (uint8_t)(l->b.n_pre + l->b.n_in);
 	l->b.elems[in->value] = v->type->elem;
 	op = &l->b.in[l->b.n_in++];
+	if (tc_is_put_together(v)) {
+		read_part(l, v, op);
+		return;
+	}
+	outside = tc_in(l->fusion, v->index);
+	h = tc_home(l->e, outside);
 	*op = tc_operand(h, v->type->elem);
 	for (unsigned d = 0; d < v->type->rank; d++)
 		if (axis[d] >= 0 && v->type->dim[d] > 1)
 			op->stride[l->dim_of[axis[d]]] = h->stride[d];
 	if (!l->is_epilogue)
 		l->reads_peers |= tc_find_lent(l->e, outside, op);
-	l->e->bytes += (double)v->type->bytes;
-	l->e->cost_ns += (double)v->type->bytes * 0.05;
+	move_to_box(l, op);
+	if (!l->box)
+		count_read(l, v);
 }
 
 /* The iteration dims of a broadcast's operand. */
@@ -188,7 +251,7 @@ static void collect(struct loop *l, const struct tc_op *op)
 	struct fact *narrow = NULL;
 	int8_t axis[ISA_MAX_RANK];
 
-	if (op->op == TC_CONSTANT || op->op == TC_IOTA)
+	if (op->op == TC_CONSTANT || op->op == TC_IOTA || tc_is_put_together(tc_out(op, 0)))
 		return;
 	if (op->op == TC_REDUCE) {
 		if (is_argument(tc_in(op, 0)))
@@ -255,6 +318,9 @@ static uint8_t value_of(struct loop *l, const struct tc_value *v, const int8_t *
 	struct input *in;
 	int known;
 
+	element = element_in_box(l, v);
+	if (element)
+		return tc_body_imm(&l->b, v->type->elem, element);
 	if (is_argument(v)) {
 		in = find_input(l, v, axis);
 		if (!in)
@@ -287,7 +353,7 @@ static void translate(struct loop *l, const struct tc_op *op)
 	int8_t axis[ISA_MAX_RANK];
 	unsigned known_before = l->b.n_known;
 
-	if (op->op == TC_CONSTANT || op->op == TC_IOTA)
+	if (op->op == TC_CONSTANT || op->op == TC_IOTA || tc_is_put_together(tc_out(op, 0)))
 		return;
 	if (op->op == TC_REDUCE) {
 		uint8_t in = value_of(l, tc_in(op, 0), straight);
@@ -331,6 +397,7 @@ static void set_place(struct loop *l, unsigned i, const struct home *h, struct i
 	for (unsigned d = 0; d < outside->type->rank; d++)
 		if (axis[d] >= 0 && outside->type->dim[d] > 1)
 			op->stride[l->dim_of[axis[d]]] = h->stride[d];
+	move_to_box(l, op);
 }
 
 /* What an operand touches, point by point. */
@@ -338,7 +405,7 @@ static void walk(const struct loop *l, const struct isa_operand *op, struct tc_w
 {
 	tc_walk_start(w, op->binding, op->reg, op->offset, elem_bytes(op->elem));
 	for (unsigned d = 0; d < l->shape->rank; d++)
-		tc_walk_dim(w, l->shape->dim[d], op->stride[l->dim_of[d]]);
+		tc_walk_dim(w, size_of(l, d), op->stride[l->dim_of[d]]);
 }
 
 /* Whether w meets what a product reads as its sides, all of it for any of its points. */
@@ -453,6 +520,12 @@ static uint8_t spread_over_rows(struct loop *l, uint8_t value, unsigned elem)
 		.b = value, .c = value }, elem);
 }
 
+static void count_write(struct loop *l, const struct tc_value *v)
+{
+	l->e->bytes += (double)v->type->bytes;
+	l->e->cost_ns += (double)v->type->bytes * 0.05;
+}
+
 static void put_output(struct loop *l, unsigned i)
 {
 	const struct tc_value *inside = tc_in(l->block->last, i);
@@ -468,8 +541,8 @@ static void put_output(struct loop *l, unsigned i)
 	place_over_input(l, i, op);
 	set_place(l, i, tc_place(l->e, outside), &op);
 	l->b.out[l->b.n_out++] = op;
-	l->e->bytes += (double)outside->type->bytes;
-	l->e->cost_ns += (double)outside->type->bytes * 0.05;
+	if (!l->box)
+		count_write(l, outside);
 }
 
 /* l is all zeros. */
@@ -483,33 +556,153 @@ static void start_loop(struct loop *l, struct emit *e, const struct tc_op *fusio
 	l->b.e = e;
 }
 
+static void find_inputs(struct loop *l)
+{
+	const struct tc_op *end = l->block->last;
+
+	for (const struct tc_op *op = l->block->first; op != end; op = op->next)
+		collect(l, op);
+	for (unsigned i = 0; i < end->n_operands; i++)
+		if (is_argument(tc_in(end, i)))
+			need_input(l, tc_in(end, i), straight);
+}
+
+static void put_vec(struct loop *l)
+{
+	int64_t dim[ISA_MAX_RANK];
+	struct isa_tensor *t;
+
+	for (unsigned d = 0; d < l->shape->rank; d++)
+		dim[d] = size_of(l, d);
+	t = tc_put_body(l->e, ISA_VEC, sizeof(*t), offsetof(struct isa_tensor, body), &l->b,
+			l->shape->rank, dim);
+	if (l->n_outer >= 0)
+		t->body.row_rank = (uint8_t)(l->shape->rank - (unsigned)l->n_outer);
+}
+
+/* Says where the results lie: over no input, which a box may read where another one has written. */
+static void place_results(struct loop *l)
+{
+	find_inputs(l);
+	tc_join_results(l->e, l->fusion);
+	for (unsigned i = 0; i < l->fusion->n_results; i++) {
+		tc_place(l->e, tc_out(l->fusion, i));
+		count_write(l, tc_out(l->fusion, i));
+	}
+}
+
+static int64_t count_of(const struct tc_box *box, unsigned rank)
+{
+	int64_t n = 1;
+
+	for (unsigned d = 0; d < rank; d++)
+		n *= box->size[d];
+	return n;
+}
+
+/* Whether an operand of a box lies as all of the space would. */
+static bool is_dense_in_space(const struct loop *l, const struct isa_operand *op)
+{
+	int64_t stride = elem_bytes(op->elem);
+
+	for (unsigned d = l->shape->rank; d-- > 0; stride *= l->shape->dim[d])
+		if (l->shape->dim[d] > 1 && op->stride[d] != stride)
+			return false;
+	return true;
+}
+
+/*
+ * Makes the box one line, from its first point to its last one, if it has most of the points on the
+ * way: without ends of rows an instruction is twice as quick. What it writes beside the box is
+ * written again by the boxes there, which come later; what it reads lies between what it has to.
+ */
+static bool make_line(struct loop *l)
+{
+	int64_t n = 1, step = 1;
+
+	for (unsigned d = l->shape->rank; d-- > 0; step *= l->shape->dim[d])
+		n += (l->box->size[d] - 1) * step;
+	if (l->reads_peers || count_of(l->box, l->shape->rank) < n - n / MOST_BESIDE)
+		return false;
+	for (unsigned k = 0; k < l->b.n_in; k++)
+		if (!is_dense_in_space(l, &l->b.in[k]))
+			return false;
+	for (unsigned k = 0; k < l->b.n_out; k++)
+		if (!is_dense_in_space(l, &l->b.out[k]))
+			return false;
+	for (unsigned k = 0; k < l->b.n_in + l->b.n_out; k++) {
+		struct isa_operand *op = k < l->b.n_in ? &l->b.in[k] : &l->b.out[k - l->b.n_in];
+
+		memset(op->stride, 0, sizeof(op->stride));
+		op->stride[0] = elem_bytes(op->elem);
+	}
+	tc_put_body(l->e, ISA_VEC, sizeof(struct isa_tensor), offsetof(struct isa_tensor, body),
+		    &l->b, 1, &n);
+	return true;
+}
+
+static void emit_box(struct loop *l, bool is_first)
+{
+	find_inputs(l);
+	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
+		translate(l, op);
+	for (unsigned i = 0; i < l->fusion->n_results; i++)
+		put_output(l, i);
+	if (!is_first || !make_line(l))
+		put_vec(l);
+}
+
+/* The largest box comes first. */
+static void emit_boxes(struct emit *e, const struct tc_op *fusion, struct loop *l,
+		       const struct tc_box *boxes, unsigned n)
+{
+	double flops = e->flops, transcendentals = e->transcendentals;
+	const struct tc_type *shape = l->shape;
+	unsigned large = 0;
+
+	place_results(l);
+	for (unsigned i = 1; i < n; i++)
+		if (count_of(&boxes[i], shape->rank) > count_of(&boxes[large], shape->rank))
+			large = i;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = i == 0 ? large : i <= large ? i - 1 : i;
+
+		*l = (struct loop){ .shape = shape, .box = &boxes[k] };
+		start_loop(l, e, fusion);
+		emit_box(l, i == 0);
+	}
+	/* Each box counted all of the space. */
+	e->flops = flops + (e->flops - flops) / n;
+	e->transcendentals = transcendentals + (e->transcendentals - transcendentals) / n;
+}
+
 void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
 {
 	struct loop *l = arena_alloc(&e->c->arena, sizeof(*l));
-	struct isa_tensor *t;
+	struct tc_box boxes[TC_MOST_BOXES];
+	unsigned n;
 
 	if (!l)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	start_loop(l, e, fusion);
 	l->shape = iteration_shape(l->block);
-	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
-		collect(l, op);
-	for (unsigned i = 0; i < fusion->n_results; i++)
-		if (is_argument(tc_in(l->block->last, i)))
-			need_input(l, tc_in(l->block->last, i), straight);
+	n = tc_boxes_of(fusion, boxes);
+	if (!n)
+		tc_refuse(e, "it falls into more boxes than there are instructions for");
+	if (n > 1) {
+		emit_boxes(e, fusion, l, boxes, n);
+		return;
+	}
+	find_inputs(l);
 	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
 		translate(l, op);
 	if (l->shape->count)
 		tc_join_results(e, fusion);
 	for (unsigned i = 0; i < fusion->n_results; i++)
 		put_output(l, i);
-	if (!l->shape->count ||
-	    (l->shape->count == 1 && !l->reads_peers && tc_put_scalars(e, &l->b)))
-		return;
-	t = tc_put_body(e, ISA_VEC, sizeof(*t), offsetof(struct isa_tensor, body), &l->b,
-			l->shape->rank, l->shape->dim);
-	if (l->n_outer >= 0)
-		t->body.row_rank = (uint8_t)(l->shape->rank - (unsigned)l->n_outer);
+	if (l->shape->count && (l->shape->count != 1 || l->reads_peers ||
+				!tc_put_scalars(e, &l->b)))
+		put_vec(l);
 }
 
 void tc_epilogue(struct emit *e, const struct tc_op *fusion, const struct tc_op *anchor,

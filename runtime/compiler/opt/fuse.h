@@ -85,4 +85,20 @@ unsigned tc_window_stretches(const struct tc_op *op, unsigned d, struct tc_stret
  * emission to put together in boxes of stretches. */
 bool tc_window_in_parts(const struct tc_op *op);
 
+/* ---- boxes.c ---- */
+
+/* A part of the space of a fusion. */
+struct tc_box { int64_t first[ISA_MAX_RANK], size[ISA_MAX_RANK]; };
+enum { TC_MOST_BOXES = 32 };
+/* Whether v, of a fusion's region, is what a concatenation, a pad or a slice gives. */
+bool tc_is_put_together(const struct tc_value *v);
+/* The boxes of a LOOP fusion, in order, in each of which all that is put together in its region is
+ * a part of one argument, or the same everywhere. Returns how many they are; 1, and boxes are left
+ * as they are: nothing is put together. 0: more than TC_MOST_BOXES. */
+unsigned tc_boxes_of(const struct tc_op *fusion, struct tc_box *boxes);
+/* What is in a box of v, which is put together: an argument, *start being where the box begins in
+ * it, or a constant. */
+const struct tc_value *tc_part_in_box(const struct tc_value *v, const struct tc_box *box,
+				      int64_t *start);
+
 #endif

@@ -9,6 +9,7 @@
  * are read in place is emission's to say (tc_is_lent); the others are exchanges as any.
  */
 #include "runtime/compiler/ir/ir.h"
+#include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/passes.h"
 
 #define MOST_OPS 100	/* for which memory is kept as it is */
@@ -44,7 +45,7 @@ static bool is_plain(const struct tc_op *fusion)
 	if (tc_attr_int(fusion, "kind", 0) != TC_FUSION_LOOP)
 		return false;
 	for (const struct tc_op *op = fusion->regions[0].block->first; op; op = op->next)
-		if (op->op == TC_REDUCE)
+		if (op->op == TC_REDUCE || (op->n_results && tc_is_put_together(tc_out(op, 0))))
 			return false;
 	return true;
 }

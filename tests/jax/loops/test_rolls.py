@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work on neighbours in arrays whose ends meet, that are shifted, or that have an edge."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+
+def whole(*shape, kind=np.float32):
+    return (np.arange(np.prod(shape)) * 7 % 23 - 11).astype(kind).reshape(shape)
+
+
+def agree(device, cpu, f, *args):
+    got, want = (jax.device_get(jax.jit(f)(*jax.device_put(args, d))) for d in (device, cpu))
+    for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def around(x):
+    return sum(jnp.roll(x, s, d) for d in range(x.ndim) for s in (1, -1))
+
+
+def shifted(x, d):
+    return jnp.concatenate([lax.slice_in_dim(x, 1, None, axis=d),
+                            jnp.zeros_like(lax.slice_in_dim(x, 0, 1, axis=d))], d)
+
+
+FORMS = [
+    around, lambda x: jnp.maximum(x, jnp.roll(x, (3, -2), (0, x.ndim - 1))),
+    lambda x: x - shifted(x, 0) + shifted(x, x.ndim - 1) * 2,
+    lambda x: jnp.where(jnp.roll(x, 5, -1) > 3, x, -x),
+    lambda x: jnp.pad(x, 1)[tuple(slice(2, None) for _ in x.shape)] + x,
+    lambda x: jnp.pad(x, 2, constant_values=7)[tuple(slice(0, -4) for _ in x.shape)] * 3 + x,
+    lambda x: around(x) * jnp.arange(x.shape[-1]), lambda x: around(x) + x.sum(0),
+    lambda x: (around(x), around(x) + x), lambda x: around(around(x)),
+    lambda x: around(x).astype(np.int8), lambda x: jnp.stack([around(x), x]),
+    lambda x: jnp.roll(around(x), 1, 0), lambda x: around(x).sum(-1),
+    lambda x: jnp.concatenate([x[:5], around(x)[5:]]) + jnp.roll(x, 1, 0)]
+
+
+@pytest.mark.parametrize("f", FORMS)
+@pytest.mark.parametrize("shape", [(300000,), (300, 400), (40, 50, 60), (20, 30, 10, 16)])
+def test_neighbours(device, cpu, f, shape):
+    agree(device, cpu, f, whole(*shape))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.float16, jnp.bfloat16, np.int32, bool])
+def test_neighbours_of_other_types(device, cpu, kind):
+    agree(device, cpu, lambda x: jnp.maximum(jnp.roll(x, 1, 0), jnp.roll(x, -1, 1)) | 0
+          if x.dtype.kind in "iu" else jnp.where(jnp.roll(x, 1, 0), x, jnp.roll(x, -1, 1)),
+          whole(512, 300).astype(kind))
+
+
+@pytest.mark.parametrize("turn", [
+    lambda u, v: (around(u), v), lambda u, v: (v - around(u), u),
+    lambda u, v: (jnp.clip(u + around(v), -9, 9), jnp.clip(v - around(u), -9, 9)),
+    lambda u, v: (jnp.minimum(around(u), v), jnp.maximum(u, around(v)))])
+def test_turns_of_a_loop(device, cpu, turn):
+    u = whole(256, 200) % 2
+    for n in (1, 2, 5):
+        agree(device, cpu, lambda u, v: lax.fori_loop(0, n, lambda i, s: turn(*s), (u, v)),
+              u, u[::-1].copy())
+
+
+def test_what_one_turn_gives_another_is_not_written_over_by_it(device, cpu):
+    def twice(x, y):
+        for _ in range(2):
+            x, y = jnp.maximum(x, around(y)), jnp.minimum(around(y) + x, y)
+        return x, y, jnp.stack([x, y])
+
+    agree(device, cpu, twice, whole(256, 200), whole(200, 256).T.copy())
+
+
+def temporaries(device, f, x):
+    return jax.jit(f).lower(jax.device_put(x, device)).compile() \
+        .memory_analysis().temp_size_in_bytes
+
+
+def test_what_is_rolled_or_shifted_is_not_written(device):
+    x = whole(512, 512)
+    assert temporaries(device, around, x) == 0
+    assert temporaries(device, lambda x: shifted(x, 0) + shifted(x, 1), x) == 0
+    assert temporaries(device, lambda x: jnp.pad(x, 1)[2:, 2:] + x, x) == 0
+    # Somebody else looks at it.
+    assert temporaries(device, lambda x: jnp.roll(x, 1, 0) @ x + jnp.roll(x, 1, 0), x) >= x.nbytes
