@@ -831,6 +831,9 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 		fill_step(b, load->cpu->path, &b->step[i], &uops[i],
 			  n_pre + b->n_in + i);
 	join_steps(b, load->cpu->path, load->small, out, uops, facts);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
+			b->step[i].by_row = sim_uop_by_row(load->cpu->path, b->step[i].fn);
 	find_direct(b, out);
 	p.b = b;
 	plan(&p, out, still);

@@ -13,6 +13,8 @@ enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD
 /* Rows shorter than this are spread into a full array: dearer than a call only if
  * there is much to write. */
 #define SHORT_COLS 160
+/* Shorter ones are so even if a kernel takes row values as such. */
+#define LEAST_COLS 8
 /* Keeps equal places of different buffers from meeting in one cache set. */
 #define BUFFER_GAP 192
 
@@ -31,6 +33,7 @@ struct step {
 	uint32_t spare;		/* FOLD: room to spread an argument that is not full */
 	uint64_t imm;
 	sim_uop_fn *fn;
+	sim_uop_fn *by_row;	/* the same with a second argument of one element a row, or NULL */
 	sim_fold_fn *fold;
 	uint64_t constant[2];	/* IMM */
 };

@@ -338,6 +338,13 @@ static int plan_call(struct call *c, const uint8_t *shape, const struct sim_tile
 		c->spread = 0;	/* arrays of one element */
 	c->n = most == FULL ? tile->rows * tile->cols : most == ROW ? tile->rows : 1;
 	c->out = most == FULL || (uint64_t)tile->rows * tile->cols == 1 ? s->out : -1;
+	if (most == FULL && least == ROW && s->by_row && shape[s->arg[0]] == FULL &&
+	    tile->cols >= LEAST_COLS) {
+		c->fn = s->by_row;
+		c->n = tile->rows;
+		c->imm = tile->cols;
+		return most;
+	}
 	if (most == FULL && least == ROW)
 		c->kind = tile->cols >= SHORT_COLS ? CALL_BY_ROWS : CALL_SPREADING;
 	return most;

@@ -22,6 +22,8 @@
 #define LONG_INNER 192
 /* Few rows, if the body is a pick, which takes a row at once. */
 #define PICK_INNER 4
+/* Columns of a tile that was turned, from which on a pick takes all of them at once. */
+#define PICK_COLS 5
 /* Elements of a segment. */
 #define SEGMENT 16
 /* Up to so many, groups are picked one by one. */
@@ -672,6 +674,27 @@ static void pick_rows(const struct vec_job *job, struct folding *f, const struct
 	r->pick(acc->p[by], acc->p[with], acc->p[by], acc->p[with], &rows, tile->cols);
 }
 
+/* All columns of a tile that were turned, in one call, which takes some steps of its own; or one by
+ * one. */
+static void fold_turned(const struct vec_job *job, struct folding *f, const struct values *v,
+			const struct sim_tile *tile, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+	unsigned by = r->by, with = !by;
+	bool one_k = v->spread >> with & 1;
+	struct values *acc = &f->acc[f->now];
+	struct sim_pick_rows rows = {
+		.y = v->p[by], .y_step = (int64_t)tile->rows * r->bytes[by],
+		.k = v->p[with], .k_step = (one_k ? 1 : (int64_t)tile->rows) * r->bytes[with],
+		.rows = tile->cols, .one_k = one_k,
+	};
+
+	if (r->pick && f->any && !(v->spread >> by & 1) && tile->cols >= PICK_COLS)
+		r->pick(acc->p[by], acc->p[with], acc->p[by], acc->p[with], &rows, tile->rows);
+	else
+		fold_rows(job, f, v, tile->cols, tile->rows, scratch);
+}
+
 static void fold_tile(const struct vec_job *job, struct folding *f,
 		      const struct sim_tile *tile, char *scratch)
 {
@@ -686,7 +709,7 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 	}
 	if (is_upright(p, tile)) {
 		turn_tile(job, tile, &v);
-		fold_rows(job, f, &v, tile->cols, tile->rows, scratch);
+		fold_turned(job, f, &v, tile, scratch);
 		return;
 	}
 	*(p->cols_folded ? &n : &inner) = tile->cols;
@@ -794,14 +817,16 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch)
 	uint64_t at[ISA_MAX_RANK] = { 0 };
 	struct sim_tile tile = { 0 }, results;
 	struct values to;
+	bool begun;
 
 	vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, kept, at);
 	vec_seek(&p->tiling, p->space.rank, p->space.reduced, begin, at);
 	vec_tile_at(&p->space, &p->tiling, at, &tile);
 	results = kept_tile(p, &tile);
-	if (r->in_place && p->parts == 1) {	/* a pick may as well begin with them */
+	begun = p->parts == 1 && r->pick && (r->in_place || is_upright(p, &tile));
+	if (begun) {	/* a pick may as well begin with the initial values */
 		to = initial(job, &results, scratch);
-		fold_in(job, &f, &to, tile.cols, scratch);
+		fold_in(job, &f, &to, kept_points(p, &tile), scratch);
 	}
 	for (; begin < end; begin++) {
 		if (sim_stopped(job->run))
@@ -810,7 +835,7 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch)
 		fold_tile(job, &f, &tile, scratch);
 		vec_advance(&p->tiling, p->space.rank, p->space.reduced, at);
 	}
-	if (r->in_place && p->parts == 1) {
+	if (begun) {
 		store(job, &results, &f.acc[f.now]);
 		return;
 	}

@@ -64,13 +64,18 @@ BLOCK(block_2, v8u16, 8, LOW16, HIGH16)
 #define N_1 16
 #define N_2 8
 #ifdef WIDE
-/* Registers of two halves: interleave within the halves, then trade halves. */
-static inline void block_4(char *dst, int64_t dp, const char *src, int64_t sp)
+/* Registers of two halves: interleave within the halves, then trade halves. Of 8 columns, or of
+ * the first ones of a row. */
+static inline __attribute__((always_inline))
+void part_4(char *dst, int64_t dp, const char *src, int64_t sp, const int cols)
 {
+	const __m256i is = _mm256_cmpgt_epi32(_mm256_set1_epi32(cols),
+					      _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 	__m256 x[8], y[8];
 
 	for (int i = 0; i < 8; i++)
-		x[i] = _mm256_loadu_ps((const float *)(src + i * sp));
+		x[i] = cols == 8 ? _mm256_loadu_ps((const float *)(src + i * sp)) :
+			_mm256_maskload_ps((const float *)(src + i * sp), is);
 	for (int i = 0; i < 4; i++) {
 		y[2 * i] = _mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]);
 		y[2 * i + 1] = _mm256_unpackhi_ps(x[2 * i], x[2 * i + 1]);
@@ -82,11 +87,18 @@ static inline void block_4(char *dst, int64_t dp, const char *src, int64_t sp)
 		x[i + 3] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0xee);
 	}
 	for (int i = 0; i < 4; i++) {
-		_mm256_storeu_ps((float *)(dst + i * dp),
-				 _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
-		_mm256_storeu_ps((float *)(dst + (i + 4) * dp),
-				 _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
+		if (i < cols)
+			_mm256_storeu_ps((float *)(dst + i * dp),
+					 _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
+		if (i + 4 < cols)
+			_mm256_storeu_ps((float *)(dst + (i + 4) * dp),
+					 _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
 	}
+}
+
+static inline void block_4(char *dst, int64_t dp, const char *src, int64_t sp)
+{
+	part_4(dst, dp, src, sp, 8);
 }
 
 static inline void block_8(char *dst, int64_t dp, const char *src, int64_t sp)
@@ -312,7 +324,25 @@ static void edge_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, \
 }
 EDGE(1, 16, APART_3(1, 16) APART_BY(1, 16, 8) APART_BY(1, 16, 4) APART_BY(1, 16, 2))
 EDGE(2, 8, APART_3(2, 8) APART_BY(2, 8, 4) APART_BY(2, 8, 2))
-EDGE(4, 4, APART_3(4, 4) APART_BY(4, 4, 2))
+#ifdef WIDE
+/* From three columns on, a block of which some are left out. */
+#define PART_4(cols) \
+	case cols: \
+		for (size_t r = 0; r < whole; r += 8) \
+			part_4(dst + r * 4, dp, src + (int64_t)r * sp, sp, cols); \
+		break;
+#define PARTS_4 \
+	if (cols > 2 && !c) { \
+		whole = rows - rows % 8; \
+		switch (cols) { \
+		PART_4(3) PART_4(4) PART_4(5) PART_4(6) PART_4(7) \
+		} \
+		c = cols; \
+	}
+#else
+#define PARTS_4
+#endif
+EDGE(4, 4, APART_3(4, 4) PARTS_4 APART_BY(4, 4, 2))
 EDGE(8, 2, APART_3(8, 2))
 EDGE(16, 1, )
 

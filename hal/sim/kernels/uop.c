@@ -19,6 +19,7 @@ static const struct sim_stack_row *const stacks[] = ROWS(sim_uop_stack);
 
 static sim_uop_fn *const *const terms[] = ROWS(sim_uop_terms);
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
+static sim_uop_fn *const *const by_rows[] = ROWS(sim_uop_by_row);
 static sim_uop_fn *const *const rotates[] = ROWS(sim_uop_rotate);
 static sim_uop_fn *const (*const choices[])[UOP_CHOICES] = ROWS(sim_uop_choice);
 static sim_uop_fn *const (*const masks[])[2][UOP_COMPARISONS] = ROWS(sim_uop_mask);
@@ -146,6 +147,16 @@ sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,
 	if (!r || !c || (c_first && then->op == UOP_DIV))
 		return NULL;
 	return pairs[path][r - 1][c - 1];
+}
+
+sim_uop_fn *sim_uop_by_row(enum sim_path path, sim_uop_fn *fn)
+{
+	static const uint8_t ops[UOP_BY_ROW] = { UOP_ADD, UOP_SUB, UOP_MUL, UOP_DIV };
+
+	for (unsigned i = 0; i < UOP_BY_ROW; i++)
+		if (fn == floats[path][ops[i]].fn[ELEM_F32])
+			return by_rows[path][i];
+	return NULL;
 }
 
 unsigned sim_combine_uop(unsigned combine)

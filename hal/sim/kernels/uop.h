@@ -54,6 +54,9 @@ sim_uop_fn *sim_uop_flag(enum sim_path path, unsigned op, unsigned elem);
 /* A kernel of s32 and u32: UOP_DIV or UOP_REM of a by the constant in aux, neither 0 nor -1. NULL:
  * none. */
 sim_uop_fn *sim_uop_by_constant(enum sim_path path, unsigned op, unsigned elem);
+/* A kernel of f32 for what `fn` is, with one b for each row of a: n rows of `aux` elements; dst may
+ * also be the array of b. NULL: none. */
+sim_uop_fn *sim_uop_by_row(enum sim_path path, sim_uop_fn *fn);
 /* A kernel of u32: a rotated to the left by `aux`, from 1 to 31; then_xor: b flips that. */
 sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor);
 /* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
@@ -130,6 +133,7 @@ struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 #define UOP_PAIR_THEN 7
 #define UOP_CHOICES 7	/* UOP_EQ .. UOP_GE, NaNs */
 #define UOP_COMPARISONS 6	/* UOP_EQ .. UOP_GE */
+#define UOP_BY_ROW 4	/* UOP_ADD, SUB, MUL, DIV */
 #define DECLARE(path, where) \
 	extern where const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
 	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
@@ -140,6 +144,7 @@ struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 	extern where const struct sim_stack_row sim_uop_stack_##path[UOP_CODES]; \
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
+	extern where sim_uop_fn *const sim_uop_by_row_##path[UOP_BY_ROW]; \
 	extern where sim_uop_fn *const sim_uop_rotate_##path[2]; \
 	extern where sim_uop_fn *const sim_uop_choice_##path[2][UOP_CHOICES]; \
 	/* by whether it is turned, s32, the comparison */ \

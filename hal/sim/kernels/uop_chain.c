@@ -289,6 +289,49 @@ PICKS(s64, int64_t, AS_IT_IS)
 }}
 const struct sim_pick_row PATH(sim_uop_pick)[2] = { PICK_TYPES(less), PICK_TYPES(more) };
 
+/*
+ * Rows of f32, each with one number of its own: the same as if that were spread over the row. From
+ * the last row to the first, for the result may take the place of these numbers.
+ */
+#ifdef __AVX512F__
+#define ROW_OF(OP) \
+	for (; j + 16 <= cols; j += 16) { \
+		floats x; \
+		memcpy(&x, a + j, sizeof(x)); \
+		x = x OP one; \
+		memcpy(d + j, &x, sizeof(x)); \
+	} \
+	if (j < cols) { \
+		__mmask16 rest = (__mmask16)((1u << (cols - j)) - 1); \
+		floats x = (floats)_mm512_maskz_loadu_ps(rest, a + j); \
+		_mm512_mask_storeu_ps(d + j, rest, (__m512)(x OP one)); \
+	}
+typedef float floats __attribute__((vector_size(64)));
+#else
+#define ROW_OF(OP) \
+	IVDEP \
+	for (; j < cols; j++) \
+		d[j] = a[j] OP one;
+#endif
+#define BY_ROW(name, OP) \
+static void name(void *dst, const void *full, const void *numbers, const void *unused, \
+		 size_t rows, unsigned spread, uint64_t cols) \
+{ \
+	(void)unused, (void)spread; \
+	while (rows-- > 0) { \
+		const float one = ((const float *)numbers)[rows]; \
+		const float *a = (const float *)full + rows * cols; \
+		float *d = (float *)dst + rows * cols; \
+		size_t j = 0; \
+		ROW_OF(OP) \
+	} \
+}
+BY_ROW(plus_row, +)
+BY_ROW(minus_row, -)
+BY_ROW(times_row, *)
+BY_ROW(over_row, /)
+sim_uop_fn *const PATH(sim_uop_by_row)[UOP_BY_ROW] = { plus_row, minus_row, times_row, over_row };
+
 #ifdef __AVX512F__
 #define PLACES(S) _mm512_setr_epi32(0, S, 2 * S, 3 * S, 4 * S, 5 * S, 6 * S, 7 * S, 8 * S, 9 * S, \
 				    10 * S, 11 * S, 12 * S, 13 * S, 14 * S, 15 * S)

@@ -8,10 +8,21 @@
 #include <math.h>
 #include <string.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/kernels/uop_extreme.h"
 #include "hal/sim/kernels/uop_loop.h"
 
+#if defined(__AVX512F__)
+#define BLOCK_BYTES 64
+#elif defined(__AVX2__)
+#define BLOCK_BYTES 32
+#else
+#define BLOCK_BYTES 16
+#endif
 #define LANES 128
 /* A loop of few turns, for the vectoriser: not to be unrolled before. */
 #define LANE_LOOP IVDEP _Pragma("GCC unroll 1")
@@ -260,6 +271,205 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 		d[r] = (cols < LONG_ROW ? name##_narrow : name##_long)(s, cols); \
 }
 
+/*
+ * Rows of few elements of 4 bytes: each into 16 lanes in registers, its element j into lane j % 16,
+ * and as many rows as a register has lanes at once. In each step of ROW_TREE two rows' registers
+ * become one that holds both, of half as many partial results each, which are of neighbours: at
+ * the end it has a row's result in each lane. A path of less than 16 lanes a register takes
+ * `ABREAST` of them after the other, so that the order is the same on each.
+ */
+#define ABREAST (BLOCK_BYTES / 4)
+/* Columns that such rows have: up to 4, and half a register of them, are sooner folded in pairs. */
+#define IS_FEW(cols) ((cols) > 4 && (cols) < LONG_ROW && !(ABREAST == 16 && (cols) == 8))
+#define EACH_LANE _Pragma("GCC unroll 16")
+#define INLINE static inline __attribute__((always_inline))
+typedef uint32_t words __attribute__((vector_size(BLOCK_BYTES)));
+typedef int32_t wholes __attribute__((vector_size(BLOCK_BYTES)));
+typedef float floats __attribute__((vector_size(BLOCK_BYTES)));
+typedef uint32_t words_apart __attribute__((vector_size(BLOCK_BYTES), aligned(4), may_alias));
+#if BLOCK_BYTES == 64
+#define PLACES { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
+#elif BLOCK_BYTES == 32
+#define PLACES { 0, 1, 2, 3, 4, 5, 6, 7 }
+#else
+#define PLACES { 0, 1, 2, 3 }
+#endif
+
+INLINE words all_words(const void *p)
+{
+	return *(const words_apart *)p;
+}
+
+/* The first n at p, 0 < n < ABREAST, and what is in `none` for the others. */
+INLINE words some_words(const void *p, size_t n, words none)
+{
+#if defined(__AVX512F__)
+	return (words)_mm512_mask_loadu_epi32((__m512i)none, (__mmask16)((1u << n) - 1), p);
+#elif defined(__AVX2__)
+	words is = (words)((wholes)PLACES < (int32_t)n);
+	return ((words)_mm256_maskload_epi32(p, (__m256i)is) & is) | (none & ~is);
+#else
+	for (size_t j = 0; j < ABREAST - 1; j++)
+		none[j] = j < n ? ((const uint32_t *)p)[j] : none[j];
+	return none;
+#endif
+}
+
+/* Lane j of the results: of lanes j and j ^ s of a, or of b if j has that bit. */
+#define HALF_ROWS(OP, V, a, b, s) __extension__ ({ \
+	const words at = PLACES, bit = at & (s); \
+	V own = __builtin_shuffle(a, b, at + bit * (ABREAST / (s))); \
+	V other = __builtin_shuffle(a, b, (at ^ (s)) + bit * (ABREAST / (s))); \
+	OP(own, other); \
+})
+#define ROW_TREE(OP, V, v) do { \
+	EACH_LANE for (size_t i = 0; 2 * (i + 1) <= ABREAST; i++) \
+		v[i] = HALF_ROWS(OP, V, v[2 * i], v[2 * i + 1], 1); \
+	EACH_LANE for (size_t i = 0; 4 * (i + 1) <= ABREAST; i++) \
+		v[i] = HALF_ROWS(OP, V, v[2 * i], v[2 * i + 1], 2); \
+	EACH_LANE for (size_t i = 0; 8 * (i + 1) <= ABREAST; i++) \
+		v[i] = HALF_ROWS(OP, V, v[2 * i], v[2 * i + 1], 4); \
+	EACH_LANE for (size_t i = 0; 16 * (i + 1) <= ABREAST; i++) \
+		v[i] = HALF_ROWS(OP, V, v[2 * i], v[2 * i + 1], 8); \
+} while (0)
+
+/* Rows of a, or of its products with b's: FROM makes values of both rows' words. b_row: 0 where
+ * there is no b, or one row. none: what of a and b counts for nothing. */
+#define FEW_FOLD(name, V, OP, FROM, TO, NONE_A, NONE_B) \
+INLINE V name##_row(const char *a, const char *b, size_t lane, size_t cols) \
+{ \
+	const words none_a = (words){ 0 } + (NONE_A), none_b = (words){ 0 } + (NONE_B); \
+	V acc; \
+	(void)none_b; \
+	if (cols < lane + ABREAST) \
+		return FROM(some_words(a, cols - lane, none_a), \
+			    some_words(b, cols - lane, none_b)); \
+	acc = FROM(all_words(a), all_words(b)); \
+	for (cols -= lane; cols >= NARROW + ABREAST; cols -= NARROW) { \
+		a += NARROW * 4; \
+		b += NARROW * 4; \
+		acc = OP(acc, FROM(all_words(a), all_words(b))); \
+	} \
+	if (cols > NARROW) { \
+		V rest = FROM(some_words(a + NARROW * 4, cols - NARROW, none_a), \
+			      some_words(b + NARROW * 4, cols - NARROW, none_b)); \
+		acc = OP(acc, rest); \
+	} \
+	return acc; \
+} \
+/* `rows` of ABREAST rows */ \
+INLINE V name##_some(const char *a, int64_t a_row, const char *b, int64_t b_row, size_t rows, \
+		     size_t cols) \
+{ \
+	V part[NARROW / ABREAST]; \
+	EACH_LANE for (size_t k = 0; k < NARROW / ABREAST; k++) { \
+		V v[ABREAST]; \
+		part[k] = FROM((words){ 0 } + (NONE_A), (words){ 0 } + (NONE_B)); \
+		if (k && k * ABREAST >= cols) \
+			continue; \
+		EACH_LANE for (size_t r = 0; r < ABREAST; r++) { \
+			int64_t i = (int64_t)(r < rows ? r : rows - 1); \
+			v[r] = name##_row(a + i * a_row + k * BLOCK_BYTES, \
+					  b + i * b_row + k * BLOCK_BYTES, k * ABREAST, cols); \
+		} \
+		ROW_TREE(OP, V, v); \
+		part[k] = v[0]; \
+	} \
+	EACH_LANE for (size_t n = NARROW / ABREAST; n > 1; n /= 2) \
+		EACH_LANE for (size_t k = 0; k < n / 2; k++) \
+			part[k] = OP(part[2 * k], part[2 * k + 1]); \
+	return TO(part[0]); \
+} \
+static void name(void *dst, const void *a, int64_t a_row, const void *b, int64_t b_row, \
+		 size_t rows, size_t cols) \
+{ \
+	const char *x = a, *y = b; \
+	char *d = dst; \
+	for (; rows >= ABREAST; rows -= ABREAST, d += BLOCK_BYTES) { \
+		V all = name##_some(x, a_row, y, b_row, ABREAST, cols); \
+		memcpy(d, &all, BLOCK_BYTES); \
+		x += ABREAST * a_row; \
+		y += ABREAST * b_row; \
+	} \
+	if (rows) { \
+		V all = name##_some(x, a_row, y, b_row, rows, cols); \
+		memcpy(d, &all, rows * 4); \
+	} \
+}
+#define FIRST_FLOATS(a, b) ((floats)(a))
+#define PRODUCTS(a, b) ((floats)(a) * (floats)(b))
+#define MINUS_ZERO 0x80000000u
+#define AS_IT_IS(x) (x)
+FEW_FOLD(few_f32_sums, floats, PLUS, FIRST_FLOATS, AS_IT_IS, MINUS_ZERO, 0u)
+FEW_FOLD(few_products, floats, PLUS, PRODUCTS, AS_IT_IS, MINUS_ZERO, 0u)
+
+/*
+ * Extremes, of keys: whole numbers in the order of what they stand for. Of floats -0 comes before
+ * +0, and NaNs of either sign are at the end where they win, beyond the infinity there.
+ */
+#define SIGN_BIT 0x80000000u
+#define MANTISSA 0x7fffffu
+INLINE words least_words(words x, words y)
+{
+#if defined(__AVX512F__)
+	return (words)_mm512_min_epi32((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+	return (words)_mm256_min_epi32((__m256i)x, (__m256i)y);
+#else
+	words is = (words)((wholes)x < (wholes)y);
+	return (x & is) | (y & ~is);
+#endif
+}
+INLINE words most_words(words x, words y)
+{
+#if defined(__AVX512F__)
+	return (words)_mm512_max_epi32((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+	return (words)_mm256_max_epi32((__m256i)x, (__m256i)y);
+#else
+	words is = (words)((wholes)x > (wholes)y);
+	return (x & is) | (y & ~is);
+#endif
+}
+/* Its own inverse. */
+INLINE words in_order(words x)
+{
+	return x ^ ((words)((wholes)x >> 31) & ~SIGN_BIT);
+}
+INLINE words one_nan(words x)
+{
+	words is = (words)((wholes)(x & ~SIGN_BIT) > 0x7f800000);
+	return (x & ~is) | (is & 0x7fc00000u);
+}
+#define LOW_KEY(a, b) (in_order(a) + MANTISSA)
+#define OF_LOW_KEY(k) one_nan(in_order((k) - MANTISSA))
+#define HIGH_KEY(a, b) (in_order(a) - MANTISSA)
+#define OF_HIGH_KEY(k) one_nan(in_order((k) + MANTISSA))
+#define WORDS(a, b) (a)
+#define UNSIGNED_KEY(a, b) ((a) ^ SIGN_BIT)
+#define OF_UNSIGNED_KEY(k) ((k) ^ SIGN_BIT)
+FEW_FOLD(few_f32_least, words, least_words, LOW_KEY, OF_LOW_KEY, 0x7f800000u, 0u)
+FEW_FOLD(few_f32_most, words, most_words, HIGH_KEY, OF_HIGH_KEY, 0xff800000u, 0u)
+FEW_FOLD(few_s32_least, words, least_words, WORDS, AS_IT_IS, 0x7fffffffu, 0u)
+FEW_FOLD(few_s32_most, words, most_words, WORDS, AS_IT_IS, 0x80000000u, 0u)
+FEW_FOLD(few_u32_least, words, least_words, UNSIGNED_KEY, OF_UNSIGNED_KEY, ~0u, 0u)
+FEW_FOLD(few_u32_most, words, most_words, UNSIGNED_KEY, OF_UNSIGNED_KEY, 0u, 0u)
+FEW_FOLD(few_u32_sums, words, PLUS, WORDS, AS_IT_IS, 0u, 0u)
+
+/* Columns from which on the CPU's own comparison of floats is quicker than one of whole numbers,
+ * which not all have. */
+#define LONG_EXTREME (BLOCK_BYTES > 16 ? LONG_ROW : 100)
+/* By `few` where rows are such, of less than `limit`, by `any` else. */
+#define FEW_OR_ANY(name, few, any, limit) \
+static void name(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	int64_t row = (int64_t)cols * 4; \
+	if (IS_FEW(cols) && cols < (limit)) \
+		few(dst, src, row, src, row, rows, cols); \
+	else \
+		any(dst, src, rows, cols); \
+}
+
 #define INTEGERS(T, u, S, s, MULTIPLY) \
 	INTEGER_FOLD(u##_radd, T, PLUS) \
 	INTEGER_FOLD(u##_rmul, T, MULTIPLY) \
@@ -272,28 +482,33 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 	INTEGER_FOLD(u##_rxor, T, BIT_XOR)
 INTEGERS(uint8_t, u8, int8_t, s8, WIDE_TIMES)
 INTEGERS(uint16_t, u16, int16_t, s16, WIDE_TIMES)
-INTEGERS(uint32_t, u32, int32_t, s32, TIMES)
+INTEGERS(uint32_t, any_u32, int32_t, any_s32, TIMES)
+#define u32_rmul any_u32_rmul
+#define u32_rand any_u32_rand
+#define u32_ror any_u32_ror
+#define u32_rxor any_u32_rxor
 INTEGERS(uint64_t, u64, int64_t, s64, TIMES)
-FOLD(f32_radd, float, PLUS)
+FOLD(f32_radd_any, float, PLUS)
 FOLD(f32_rmul, float, TIMES)
-FLOAT_FOLD(f32_rmin, float, uint32_t, int32_t, bits_of, <, min_f32, 1)
-FLOAT_FOLD(f32_rmax, float, uint32_t, int32_t, bits_of, >, max_f32, 0)
+FLOAT_FOLD(f32_rmin_any, float, uint32_t, int32_t, bits_of, <, min_f32, 1)
+FLOAT_FOLD(f32_rmax_any, float, uint32_t, int32_t, bits_of, >, max_f32, 0)
 FOLD(f64_radd, double, PLUS)
 FOLD(f64_rmul, double, TIMES)
 FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, bits_of64, <, min_f64, 1)
 FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, bits_of64, >, max_f64, 0)
+FEW_OR_ANY(u32_radd, few_u32_sums, any_u32_radd, LONG_ROW)
+FEW_OR_ANY(u32_rmin, few_u32_least, any_u32_rmin, LONG_ROW)
+FEW_OR_ANY(u32_rmax, few_u32_most, any_u32_rmax, LONG_ROW)
+FEW_OR_ANY(s32_rmin, few_s32_least, any_s32_rmin, LONG_ROW)
+FEW_OR_ANY(s32_rmax, few_s32_most, any_s32_rmax, LONG_ROW)
+FEW_OR_ANY(f32_radd, few_f32_sums, f32_radd_any, LONG_ROW)
+FEW_OR_ANY(f32_rmin, few_f32_least, f32_rmin_any, LONG_EXTREME)
+FEW_OR_ANY(f32_rmax, few_f32_most, f32_rmax_any, LONG_EXTREME)
 
 /*
  * Sums of products, as those of a matrix by a vector: each product is rounded and then added,
  * without a place in memory of its own. Long rows go as those above do.
  */
-#if defined(__AVX512F__)
-#define BLOCK_BYTES 64
-#elif defined(__AVX2__)
-#define BLOCK_BYTES 32
-#else
-#define BLOCK_BYTES 16
-#endif
 #define PRODUCT_FOLD(T) \
 typedef T T##_block __attribute__((vector_size(BLOCK_BYTES), aligned(sizeof(T)))); \
 static void T##_products(T *d, const T *a, const T *b, size_t n) \
@@ -305,11 +520,22 @@ static void T##_products(T *d, const T *a, const T *b, size_t n) \
 static void T##_sums_short(T *d, const char *a, int64_t a_row, const char *b, int64_t b_row, \
 			   size_t rows, size_t cols) \
 { \
-	T room[2 * PAIRS]; \
+	T room[2 * PAIRS], again[2 * PAIRS]; \
 	size_t group = 2 * PAIRS / cols; \
+	int64_t row = (int64_t)(cols * sizeof(T)); \
+	/* many rows at once, for which a lone one of b is repeated */ \
+	bool dense = a_row == row && (!b_row || b_row == row); \
+	for (size_t r = 0; dense && !b_row && r < group && r < rows; r++) \
+		memcpy(again + r * cols, b, cols * sizeof(T)); \
 	for (size_t g; rows; rows -= g, d += g) { \
 		g = rows < group ? rows : group; \
-		for (size_t r = 0; r < g; r++, a += a_row, b += b_row) \
+		if (dense) { \
+			T##_products(room, (const void *)a, b_row ? (const T *)(const void *)b : \
+				     again, g * cols); \
+			a += (int64_t)g * a_row; \
+			b += (int64_t)g * b_row; \
+		} \
+		for (size_t r = 0; !dense && r < g; r++, a += a_row, b += b_row) \
 			T##_products(room + r * cols, (const void *)a, (const void *)b, cols); \
 		T##_short(d, room, g, cols); \
 	} \
@@ -368,12 +594,18 @@ static void T##_sums(void *dst, const void *a, int64_t a_row, const void *b, int
 	(cols < 2 * NARROW ? T##_sums_short : cols < LONG_ROW ? T##_sums_narrow : T##_sums_long) \
 		(dst, a, a_row, b, b_row, rows, cols); \
 }
-#define float_short f32_radd_short
-#define float_join f32_radd_long_join
+#define float_short f32_radd_any_short
+#define float_join f32_radd_any_long_join
 #define double_short f64_radd_short
 #define double_join f64_radd_long_join
 PRODUCT_FOLD(float)
 PRODUCT_FOLD(double)
+static void float_product_sums(void *dst, const void *a, int64_t a_row, const void *b,
+			       int64_t b_row, size_t rows, size_t cols)
+{
+	(IS_FEW(cols) ? few_products : float_sums)
+		(dst, a, a_row, b, b_row, rows, cols);
+}
 
 /*
  * Sums of bf16 along rows, as f32. Two neighbours are fetched as one word, of which each makes an
@@ -433,7 +665,7 @@ static float bf16_sum(const char *a, size_t cols)
 	rest = (const void *)p;
 	for (size_t j = cols / WORDS * WORDS; j < cols; j++)
 		lane[(j & 1) * (LANES / 2) + j / 2] += WIDENED(rest[j]);
-	return f32_radd_long_join(lane);
+	return f32_radd_any_long_join(lane);
 }
 static void bf16_sums(void *dst, const void *a, int64_t a_row, const void *b, int64_t b_row,
 		      size_t rows, size_t cols)
@@ -448,7 +680,7 @@ static void bf16_sums(void *dst, const void *a, int64_t a_row, const void *b, in
 }
 
 sim_product_fold_fn *const PATH(sim_uop_product_fold)[UOP_TYPES] = {
-	[ELEM_F32] = float_sums, [ELEM_F64] = double_sums, [ELEM_BF16] = bf16_sums,
+	[ELEM_F32] = float_product_sums, [ELEM_F64] = double_sums, [ELEM_BF16] = bf16_sums,
 };
 
 /*
@@ -546,7 +778,6 @@ static void name(T *acc, const struct sim_stack *s) \
 		acc[c] = acc[c] + sum[0]; \
 	} \
 }
-#define AS_IT_IS(x) (x)
 #define STACK_FOLD(T) \
 STACK_COLUMNS(T##_stack_alone, T, T, STACK_ALONE) \
 STACK_COLUMNS(T##_stack_product, T, T, STACK_PRODUCT) \
