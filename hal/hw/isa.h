@@ -89,6 +89,7 @@ enum {
 	ISA_FLAG_STABLE = 1u << 0,	/* SORT: equal elements keep their order */
 	ISA_FLAG_UNIQUE = 1u << 1,	/* SCATTER: no two updates meet */
 	ISA_FLAG_SORTED = 1u << 2,	/* GATHER, SCATTER: indices ascend (a hint) */
+	ISA_FLAG_FILL = 1u << 3,	/* GATHER: a window that starts outside is filled */
 	ISA_FLAG_INVERSE = 1u << 0,	/* FFT: with +2 pi i */
 };
 
@@ -173,12 +174,14 @@ struct isa_copy {
 struct isa_index {
 	int64_t limit;		/* largest valid start */
 	int64_t step;		/* bytes in the table that 1 stands for */
+	int64_t wrap;		/* what is added to a start below 0, before the limit counts */
 };
 
 /*
  * GATHER: dims are n_batch batch dims, then window dims. `src` has strides for
  * both (batch: operand batching dims, else 0), `idx` for the batch dims, its
- * components index_stride bytes apart. idx.elem is any integer type.
+ * components index_stride bytes apart. idx.elem is any integer type. Without
+ * ISA_FLAG_FILL `fill` is 0; bits behind the element are 0 with it, too.
  */
 struct isa_gather {
 	struct isa_insn insn;
@@ -188,6 +191,7 @@ struct isa_gather {
 	int64_t index_stride;
 	struct isa_index index[ISA_MAX_INDEX];
 	struct isa_operand src, idx, dst;
+	uint64_t fill[2];	/* an element's bits, from its first byte on */
 };
 
 /*

@@ -315,9 +315,12 @@ static void print_index(struct cursor *c, const struct isa_operand *idx, unsigne
 {
 	print_named(c, "idx", idx, n_batch);
 	str_printf(c->out, " components %" PRId64 " apart", stride);
-	for (unsigned i = 0; i < n && i < ISA_MAX_INDEX; i++)
+	for (unsigned i = 0; i < n && i < ISA_MAX_INDEX; i++) {
 		str_printf(c->out, BODY_INDENT "idx[%u]: 0 to %" PRId64 ", step %" PRId64, i,
 			   list[i].limit, list[i].step);
+		if (list[i].wrap)
+			str_printf(c->out, ", below 0 %+" PRId64, list[i].wrap);
+	}
 	if (n > ISA_MAX_INDEX)
 		str_printf(c->out, BODY_INDENT "! %u components", n);
 }
@@ -333,6 +336,9 @@ static void print_gather(struct cursor *c)
 	print_named(c, "src", &g.src, g.rank);
 	print_index(c, &g.idx, g.n_batch, g.index_stride, g.n_index, g.index);
 	print_named(c, "dst", &g.dst, g.rank);
+	if (g.insn.flags & ISA_FLAG_FILL || g.fill[0] || g.fill[1])
+		str_printf(c->out, BODY_INDENT "outside: 0x%016" PRIx64 " %016" PRIx64, g.fill[1],
+			   g.fill[0]);
 }
 
 static void print_scatter(struct cursor *c)
@@ -470,10 +476,12 @@ static void print_name(struct str *out, const struct isa_insn *insn)
 		str_printf(out, ".unique");
 	if ((insn->op == ISA_SCATTER || insn->op == ISA_GATHER) && left & ISA_FLAG_SORTED)
 		str_printf(out, ".sorted");
+	if (insn->op == ISA_GATHER && left & ISA_FLAG_FILL)
+		str_printf(out, ".fill");
 	left &= ~(insn->op == ISA_SORT ? ISA_FLAG_STABLE :
 		  insn->op == ISA_FFT ? ISA_FLAG_INVERSE :
 		  insn->op == ISA_SCATTER ? ISA_FLAG_UNIQUE | ISA_FLAG_SORTED :
-		  insn->op == ISA_GATHER ? ISA_FLAG_SORTED : 0u);
+		  insn->op == ISA_GATHER ? ISA_FLAG_SORTED | ISA_FLAG_FILL : 0u);
 	if (left)
 		str_printf(out, " ! flags 0x%x", left);
 	str_printf(out, "%*s", out->len - from < 9 ? (int)(9 - (out->len - from)) : 0, "");

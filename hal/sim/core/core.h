@@ -320,6 +320,14 @@ static inline int64_t sim_index_at(const uint8_t *p, unsigned elem)
 	return v < 0 && elem == ELEM_U64 ? INT64_MAX : v;
 }
 
+/* Where a start is, whatever its limit. */
+static inline int64_t sim_start_at(const uint8_t *p, unsigned elem, int64_t wrap)
+{
+	int64_t v = sim_index_at(p, elem);
+
+	return v < 0 ? v + wrap : v;
+}
+
 /* ---- bodies, shared by VEC, REDUCE, SCATTER, SORT, MM, CONV (body.c) ---- */
 
 /*

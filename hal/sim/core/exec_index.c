@@ -8,12 +8,14 @@
  */
 #include <string.h>
 
+#include "hal/sim/core/body.h"
 #include "hal/sim/core/index.h"
 
 #define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
 #define FOUND 256	/* windows whose places are found before they are copied */
 #define LINE 16		/* points side by side that are worth beginning a line for */
 #define WORTH_A_RUN 64	/* points of a window that is cut off another */
+#define MOST_FILLED 128	/* bytes of a window that has a loop of its own */
 #define MOST_CUTS 4096	/* parts that a dim is cut into */
 
 /* ---- the walk ---- */
@@ -48,7 +50,8 @@ int sim_walk_check(struct sim_load *load, struct sim_walk *w, const int64_t *dim
 	for (unsigned k = 0; k < w->n_index; k++) {
 		w->comp[k] = comp[k];
 		if (comp[k].limit < 0 || comp[k].limit > (int64_t)1 << 48 ||
-		    comp[k].step > (int64_t)1 << 48 || comp[k].step < -((int64_t)1 << 48))
+		    comp[k].step > (int64_t)1 << 48 || comp[k].step < -((int64_t)1 << 48) ||
+		    comp[k].wrap < 0 || comp[k].wrap > (int64_t)1 << 48)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "index component %u", k);
 	}
 	return sim_ref(load, idx, 1, false, 0, w->n_batch, dim, &parts, 1, ref);
@@ -232,6 +235,7 @@ struct gather_line {
 	uint8_t *dst;
 	int64_t src_step, idx_step, dst_step, n;
 	struct isa_index comp;	/* the first */
+	const uint8_t *fill;	/* a whole window of what is not in the table, or NULL */
 };
 typedef void gather_fn(const struct gather_line *l);
 
@@ -239,6 +243,9 @@ struct gather_plan {
 	struct sim_walk w;
 	uint64_t bytes, index_bytes;	/* of all windows, of all indices */
 	struct sim_ref src, idx, dst;
+	struct sim_lookup how;	/* by the first component */
+	bool fills;
+	uint8_t fill[MOST_FILLED];	/* the element of windows outside, side by side */
 	gather_fn *fn;		/* of such windows, or NULL */
 	const struct sim_lookup_fns *fns;
 	sim_lookup_fn *lookup;	/* where they are elements side by side, or NULL */
@@ -257,23 +264,27 @@ struct gather_job {
 	{ \
 		/* Of its own: stores might be to the line. */ \
 		const struct gather_line l = *line; \
-		int64_t most = l.comp.limit, step = l.comp.step; \
+		int64_t most = l.comp.limit, step = l.comp.step, wrap = l.comp.wrap; \
 	\
 		for (int64_t i = 0; i < l.n; i++) { \
-			int64_t soon = i + SIM_WALK_AHEAD < l.n ? i + SIM_WALK_AHEAD : i, v; \
+			int64_t soon = i + SIM_WALK_AHEAD < l.n ? i + SIM_WALK_AHEAD : i, v, in; \
 			uint8_t room[bytes];	/* the sides may overlap */ \
+			const uint8_t *from; \
 			I x; \
 	\
 			if ((bytes) >= 12) { \
 				memcpy(&x, l.idx + soon * l.idx_step, sizeof(x)); \
 				v = x; \
+				v += v < 0 ? wrap : 0; \
 				v = v < 0 ? 0 : v > most ? most : v; \
 				__builtin_prefetch(l.src + soon * l.src_step + v * step); \
 			} \
 			memcpy(&x, l.idx + i * l.idx_step, sizeof(x)); \
 			v = x; \
-			v = v < 0 ? 0 : v > most ? most : v; \
-			memcpy(room, l.src + i * l.src_step + v * step, (bytes)); \
+			v += v < 0 ? wrap : 0; \
+			in = v < 0 ? 0 : v > most ? most : v; \
+			from = l.src + i * l.src_step + in * step; \
+			memcpy(room, l.fill && v != in ? l.fill : from, (bytes)); \
 			memcpy(l.dst + i * l.dst_step, room, (bytes)); \
 		} \
 	}
@@ -337,7 +348,8 @@ static gather_fn *choose_gather(const struct sim_walk *w, const struct sim_ref *
 	bool is_triple = w->tail % 3 == 0;
 	size_t power = is_triple ? w->tail / 3 : w->tail;
 
-	if (loops < 0 || w->end != w->n_batch || !power || power > 128 || power & (power - 1))
+	if (loops < 0 || w->end != w->n_batch || !power || power > MOST_FILLED ||
+	    power & (power - 1))
 		return NULL;
 	return by_size[loops][is_triple][__builtin_ctz((unsigned)power)];
 }
@@ -352,9 +364,28 @@ static sim_lookup_fn *choose_lookup(const struct gather_plan *p)
 	    sim_walk_step(&p->w, &p->src) ||
 	    sim_walk_step(&p->w, &p->dst) != bytes ||
 	    sim_walk_step(&p->w, &p->idx) != elem_bytes(p->idx.elem) ||
-	    (limit > SIM_LOOKUP_MOST && p->idx.elem != ELEM_S64))
+	    ((limit > SIM_LOOKUP_MOST || p->w.comp[0].wrap > SIM_LOOKUP_MOST) &&
+	     p->idx.elem != ELEM_S64))
 		return NULL;
 	return p->fns->lookup[__builtin_ctz((unsigned)bytes)][loops];
+}
+
+/* What windows outside the table are to be. False: the instruction says it in another form. */
+static bool read_fill(const struct isa_gather *g, struct gather_plan *p)
+{
+	size_t bytes = elem_bytes(g->src.elem);
+
+	p->fills = g->insn.flags & ISA_FLAG_FILL;
+	memcpy(p->fill, g->fill, sizeof(g->fill));
+	if (!elem_valid(g->src.elem) || !bytes || bytes > sizeof(g->fill))
+		return false;
+	if (p->fills && !sim_all_zero(p->fill + bytes, sizeof(g->fill) - bytes))
+		return false;
+	if (!p->fills && !sim_all_zero(p->fill, sizeof(g->fill)))
+		return false;
+	for (size_t at = bytes; at + bytes <= sizeof(p->fill); at += bytes)
+		memcpy(p->fill + at, p->fill, bytes);
+	return true;
 }
 
 static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
@@ -370,7 +401,8 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	p->w = (struct sim_walk){ .rank = g->rank, .n_batch = g->n_batch, .n_index = g->n_index,
 			      .index_stride = g->index_stride };
 	if (insn->bytes != sizeof(*g) || g->src.elem != g->dst.elem ||
-	    insn->flags & ~ISA_FLAG_SORTED || !sim_all_zero(g->zero, sizeof(g->zero)))
+	    insn->flags & ~(ISA_FLAG_SORTED | ISA_FLAG_FILL) ||
+	    !sim_all_zero(g->zero, sizeof(g->zero)) || !read_fill(g, p))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "gather of another form");
 	ret = sim_walk_check(load, &p->w, g->dim, g->index, &g->idx, &p->idx);
 	if (!ret)
@@ -387,6 +419,8 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
 	p->fns = load->cpu->path == SIM_AVX512 ? &sim_lookup_avx512 :
 		 load->cpu->path == SIM_AVX2 ? &sim_lookup_avx2 : &sim_lookup_portable;
+	p->how = (struct sim_lookup){ p->w.comp[0].limit, p->w.comp[0].wrap,
+				      p->fills ? p->fill : NULL };
 	p->fn = choose_gather(&p->w, &p->idx);
 	p->lookup = choose_lookup(p);
 	if (sim_walk_ns(&p->w) <= SIM_BRIEF_NS)
@@ -395,23 +429,84 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	return 0;
 }
 
-/* Copies a window for each of n places, from the line's point `first` on. */
+/* Runs of as many bytes from n places, by sizes that the compiler knows. False: not by this one. */
+static bool fetch_runs(uint8_t *dst, int64_t dst_step, const uint8_t *src, const int64_t *place,
+		       unsigned n, size_t bytes)
+{
+	switch (bytes) {
+#define RUNS(bytes) \
+	case bytes: \
+		for (unsigned i = 0; i < n; i++, dst += dst_step) { \
+			unsigned soon = i + SIM_WALK_AHEAD < n ? i + SIM_WALK_AHEAD : i; \
+			uint8_t room[bytes];	/* the sides may overlap */ \
+	\
+			__builtin_prefetch(src + place[soon]); \
+			memcpy(room, src + place[i], bytes); \
+			memcpy(dst, room, bytes); \
+		} \
+		return true;
+	RUNS(12) RUNS(16) RUNS(32) RUNS(64) RUNS(128)
+#undef RUNS
+	default: return false;
+	}
+}
+
+/* Copies a window for each of n places, to the line's point `first` and those behind it. */
 static void copy_places(const struct gather_job *j, const struct gather_line *l, int64_t first,
 			const int64_t *place, unsigned n)
 {
 	const struct sim_walk *w = &j->p->w;
-	const uint8_t *src = l->src + first * l->src_step;
 	uint8_t *dst = l->dst + first * l->dst_step;
 	size_t bytes = w->end == w->n_batch ? w->tail : 0;
 
-	if (bytes && bytes <= 8 && !(bytes & (bytes - 1)) && !l->src_step &&
-	    l->dst_step == (int64_t)bytes) {
-		j->p->fns->fetch[__builtin_ctz((unsigned)bytes)](dst, src, place, n);
+	if (bytes && bytes <= 8 && !(bytes & (bytes - 1)) && l->dst_step == (int64_t)bytes) {
+		j->p->fns->fetch[__builtin_ctz((unsigned)bytes)](dst, l->src, place, n);
 		return;
 	}
+	if (fetch_runs(dst, l->dst_step, l->src, place, n, bytes))
+		return;
 	for (unsigned i = 0; i < n && !sim_stopped(j->run); i++)
 		sim_walk_copy(j->run, w, w->n_batch, dst + i * l->dst_step, j->p->dst.stride,
-			      src + i * l->src_step + place[i], j->p->src.stride);
+			      l->src + place[i], j->p->src.stride);
+}
+
+/* Fills a window, from its dim d on; ends early when the run is to stop. */
+static void fill_window(const struct gather_job *j, unsigned d, uint8_t *to)
+{
+	const struct sim_walk *w = &j->p->w;
+	unsigned bytes = elem_bytes(j->p->dst.elem);
+
+	if (d == w->end) {
+		for (size_t n = w->tail / bytes; n && !sim_stopped(j->run);) {
+			size_t some = n < PIECE / bytes ? n : PIECE / bytes;
+
+			sim_fill(to, j->p->fill, some, bytes);
+			to += some * bytes;
+			n -= some;
+		}
+		return;
+	}
+	for (int64_t i = 0; i < w->dim[d] && !sim_stopped(j->run); i++)
+		fill_window(j, d + 1, to + i * j->p->dst.stride[d]);
+}
+
+/* Fills the windows of the n points from the line's point `first` on that start outside. */
+static void fill_outside(const struct gather_job *j, const struct gather_line *l, int64_t first,
+			 unsigned n)
+{
+	const struct sim_walk *w = &j->p->w;
+
+	for (unsigned i = 0; i < n; i++) {
+		const uint8_t *idx = l->idx + (first + i) * l->idx_step;
+		bool is_inside = true;
+
+		for (unsigned k = 0; k < w->n_index; k++)
+			is_inside &= (uint64_t)sim_start_at(idx + k * w->index_stride,
+							    j->p->idx.elem, w->comp[k].wrap) <=
+				     (uint64_t)w->comp[k].limit;
+		if (!is_inside)
+			fill_window(j, w->n_batch, l->dst + (first + i) * l->dst_step);
+	}
 }
 
 /* Any windows, by any indices: the places of some are found, then what is there is copied. */
@@ -423,12 +518,14 @@ static void gather_points(const struct gather_job *j, const struct gather_line *
 
 	for (; first < l->n && !sim_stopped(j->run); first += n) {
 		n = l->n - first < FOUND ? (unsigned)(l->n - first) : FOUND;
-		memset(place, 0, sizeof(place));
+		for (unsigned i = 0; i < n; i++)
+			place[i] = (first + i) * l->src_step;
 		for (unsigned k = 0; k < w->n_index; k++)
 			j->p->fns->add(place, n, l->idx + first * l->idx_step + k * w->index_stride,
-				       l->idx_step, j->p->idx.elem, w->comp[k].limit,
-				       w->comp[k].step);
+				       l->idx_step, j->p->idx.elem, w->comp[k]);
 		copy_places(j, l, first, place, n);
+		if (j->p->fills)
+			fill_outside(j, l, first, n);
 	}
 }
 
@@ -438,7 +535,8 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	const struct gather_plan *p = j->p;
 	struct gather_line l = { .src_step = sim_walk_step(&p->w, &p->src),
 		.idx_step = sim_walk_step(&p->w, &p->idx),
-		.dst_step = sim_walk_step(&p->w, &p->dst), .comp = p->w.comp[0] };
+		.dst_step = sim_walk_step(&p->w, &p->dst), .comp = p->w.comp[0],
+		.fill = p->how.fill };
 
 	(void)lane;
 	for (uint64_t b = begin; b < end && !sim_stopped(j->run); b += (uint64_t)l.n) {
@@ -452,7 +550,7 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		l.n = sim_walk_line(&p->w, b, end - b < SIM_WALK_STRETCH ? end - b :
 								       SIM_WALK_STRETCH);
 		if (p->lookup)
-			p->lookup(l.dst, l.src, l.idx, l.n, l.comp.limit);
+			p->lookup(l.dst, l.src, l.idx, l.n, &p->how);
 		else if (p->fn)
 			p->fn(&l);
 		else

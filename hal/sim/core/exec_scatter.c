@@ -511,7 +511,7 @@ find_hits(const struct scatter_job *j, const struct sim_update_line *l, unsigned
 
 		for (unsigned k = 0; k < n_index; k++, idx += w->index_stride) {
 			const struct isa_index c = k ? w->comp[k] : comp;
-			uint64_t v = (uint64_t)sim_index_at(idx, elem);
+			uint64_t v = (uint64_t)sim_start_at(idx, elem, c.wrap);
 
 			is_mine &= v <= (uint64_t)c.limit;
 			at += v * (uint64_t)c.step;

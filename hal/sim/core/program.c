@@ -173,7 +173,7 @@ static unsigned flags_of(unsigned op)
 	switch (op) {
 	case ISA_SORT: return ISA_FLAG_STABLE;
 	case ISA_FFT: return ISA_FLAG_INVERSE;
-	case ISA_GATHER: return ISA_FLAG_SORTED;
+	case ISA_GATHER: return ISA_FLAG_SORTED | ISA_FLAG_FILL;
 	case ISA_SCATTER: return ISA_FLAG_SORTED | ISA_FLAG_UNIQUE;
 	default: return 0;
 	}

@@ -247,7 +247,7 @@ static struct tour tour_of(const struct isa_insn *insn)
 
 	if (insn->op == ISA_GATHER)
 		return (struct tour){ g->rank, g->n_batch, g->n_index, g->idx.elem, g->index,
-				      g->index_stride, true };
+				      g->index_stride, !(insn->flags & ISA_FLAG_FILL) };
 	return (struct tour){ s->body.rank, s->n_batch, s->n_index, s->idx.elem, s->index,
 			      s->index_stride, false };
 }
@@ -256,8 +256,9 @@ static struct tour tour_of(const struct isa_insn *insn)
 static bool follow(const struct tour *t, int64_t indices_at, int64_t *offset)
 {
 	for (unsigned k = 0; k < t->n_index; k++) {
-		int64_t limit = t->index[k].limit, v = sim_index_at((const uint8_t *)
-			(uintptr_t)(indices_at + k * t->index_stride), t->elem);
+		int64_t limit = t->index[k].limit, v = sim_start_at((const uint8_t *)
+			(uintptr_t)(indices_at + k * t->index_stride), t->elem,
+			t->index[k].wrap);
 
 		if (!t->clamps && (v < 0 || v > limit))
 			return false;

@@ -8,33 +8,40 @@
 #include <immintrin.h>
 #endif
 
-#include "hal/hw/isa.h"
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/lookup/lookup.h"
 
 /* From element i on. */
 #define EACH(T, I) \
 	static inline void each_##T##_##I(uint8_t *dst, const uint8_t *table, const uint8_t *idx, \
-					  int64_t i, int64_t n, int64_t limit) \
+					  int64_t i, int64_t n, const struct sim_lookup *l) \
 	{ \
+		const int64_t limit = l->limit, wrap = l->wrap; \
+		const bool fills = l->fill; \
+		T fill = 0; \
+	\
+		if (fills) \
+			memcpy(&fill, l->fill, sizeof(fill)); \
 		for (; i < n; i++) { \
-			int64_t v; \
+			int64_t v, inside; \
 			T element; \
 			I x; \
 	\
 			memcpy(&x, idx + i * (int64_t)sizeof(x), sizeof(x)); \
 			v = x; \
-			v = v < 0 ? 0 : v > limit ? limit : v; \
-			memcpy(&element, table + v * (int64_t)sizeof(T), sizeof(T)); \
+			v += v < 0 ? wrap : 0; \
+			inside = v < 0 ? 0 : v > limit ? limit : v; \
+			memcpy(&element, table + inside * (int64_t)sizeof(T), sizeof(T)); \
+			element = fills && v != inside ? fill : element; \
 			memcpy(dst + i * (int64_t)sizeof(T), &element, sizeof(T)); \
 		} \
 	}
 #define PLAIN(T, I) \
 	EACH(T, I) \
 	static void lookup_##T##_##I(void *dst, const void *table, const void *idx, int64_t n, \
-				     int64_t limit) \
+				     const struct sim_lookup *l) \
 	{ \
-		each_##T##_##I(dst, table, idx, 0, n, limit); \
+		each_##T##_##I(dst, table, idx, 0, n, l); \
 	}
 PLAIN(uint8_t, int32_t)
 PLAIN(uint8_t, int64_t)
@@ -44,23 +51,32 @@ PLAIN(uint16_t, int64_t)
 PLAIN(uint16_t, uint32_t)
 
 #ifdef __AVX512F__
-/* COUNT at a time: their indices, brought into the table, and what is there. */
-#define VECTOR(T, I, COUNT, indices, inside, elements) \
+/* COUNT at a time: their indices, wrapped, brought into the table, and what is there; `taken` are
+ * those that were inside, or all. */
+#define VECTOR(T, I, COUNT, SET, indices, wrapped, is_inside, inside, elements) \
 	EACH(T, I) \
 	static void lookup_##T##_##I(void *dst, const void *table, const void *idx, int64_t n, \
-				     int64_t limit) \
+				     const struct sim_lookup *l) \
 	{ \
+		const int64_t limit = l->limit, wrap = l->wrap; \
+		const unsigned all = l->fill ? 0 : (1u << (COUNT)) - 1; \
 		const uint8_t *from = idx; \
 		uint8_t *to = dst; \
+		T element = 0; \
 		int64_t i = 0; \
 	\
+		if (l->fill) \
+			memcpy(&element, l->fill, sizeof(element)); \
 		for (; i + (COUNT) <= n; i += (COUNT)) { \
 			__auto_type x = indices(from + i * (int64_t)sizeof(I)); \
+			__mmask##COUNT taken; \
 	\
+			x = wrapped; \
+			taken = (__mmask##COUNT)(all | is_inside); \
 			x = inside; \
-			elements(to + i * (int64_t)sizeof(T)); \
+			elements(to + i * (int64_t)sizeof(T), SET); \
 		} \
-		each_##T##_##I(dst, table, idx, i, n, limit); \
+		each_##T##_##I(dst, table, idx, i, n, l); \
 	}
 #define LOAD_16(at) _mm512_loadu_si512(at)
 #define LOAD_8(at) _mm256_loadu_si256((const __m256i *)(const void *)(at))
@@ -72,17 +88,33 @@ PLAIN(uint16_t, uint32_t)
 #define UNSIGNED_8 _mm256_min_epu32(x, _mm256_set1_epi32((int32_t)limit))
 #define LONG_8 _mm512_min_epi64(_mm512_max_epi64(x, _mm512_setzero_si512()), \
 				_mm512_set1_epi64(limit))
-#define WORDS_16(at) _mm512_storeu_si512(at, _mm512_i32gather_epi32(x, table, 4))
-#define WORDS_8(at) _mm256_storeu_si256((__m256i *)(void *)(at), \
-					_mm512_i64gather_epi32(x, table, 4))
-#define LONGS_8(at) _mm512_storeu_si512(at, _mm512_i32gather_epi64(x, table, 8))
-#define LONGS_OF_LONG_8(at) _mm512_storeu_si512(at, _mm512_i64gather_epi64(x, table, 8))
-VECTOR(uint32_t, int32_t, 16, LOAD_16, SIGNED_16, WORDS_16)
-VECTOR(uint32_t, int64_t, 8, LOAD_16, LONG_8, WORDS_8)
-VECTOR(uint32_t, uint32_t, 16, LOAD_16, UNSIGNED_16, WORDS_16)
-VECTOR(uint64_t, int32_t, 8, LOAD_8, SIGNED_8, LONGS_8)
-VECTOR(uint64_t, int64_t, 8, LOAD_16, LONG_8, LONGS_OF_LONG_8)
-VECTOR(uint64_t, uint32_t, 8, LOAD_8, UNSIGNED_8, LONGS_8)
+/* Of what is below 0 and above it the lesser one as if without a sign: what wraps to inside. */
+#define WRAPPED_16 _mm512_min_epu32(x, _mm512_add_epi32(x, _mm512_set1_epi32((int32_t)wrap)))
+#define WRAPPED_8 _mm256_min_epu32(x, _mm256_add_epi32(x, _mm256_set1_epi32((int32_t)wrap)))
+#define WRAPPED_LONG_8 _mm512_min_epu64(x, _mm512_add_epi64(x, _mm512_set1_epi64(wrap)))
+#define AS_IT_IS ((void)wrap, x)
+#define INSIDE_16 _mm512_cmple_epu32_mask(x, _mm512_set1_epi32((int32_t)limit))
+#define INSIDE_8 _mm256_cmple_epu32_mask(x, _mm256_set1_epi32((int32_t)limit))
+#define INSIDE_LONG_8 _mm512_cmple_epu64_mask(x, _mm512_set1_epi64(limit))
+#define WORDS_16(at, fill) \
+	_mm512_storeu_si512(at, _mm512_mask_i32gather_epi32(fill, taken, x, table, 4))
+#define WORDS_8(at, fill) \
+	_mm256_storeu_si256((__m256i *)(void *)(at), \
+			    _mm512_mask_i64gather_epi32(fill, taken, x, table, 4))
+#define LONGS_8(at, fill) \
+	_mm512_storeu_si512(at, _mm512_mask_i32gather_epi64(fill, taken, x, table, 8))
+#define LONGS_OF_LONG_8(at, fill) \
+	_mm512_storeu_si512(at, _mm512_mask_i64gather_epi64(fill, taken, x, table, 8))
+#define SET_16 _mm512_set1_epi32((int32_t)element)
+#define SET_8 _mm256_set1_epi32((int32_t)element)
+#define SET_LONG_8 _mm512_set1_epi64((int64_t)element)
+VECTOR(uint32_t, int32_t, 16, SET_16, LOAD_16, WRAPPED_16, INSIDE_16, SIGNED_16, WORDS_16)
+VECTOR(uint32_t, int64_t, 8, SET_8, LOAD_16, WRAPPED_LONG_8, INSIDE_LONG_8, LONG_8, WORDS_8)
+VECTOR(uint32_t, uint32_t, 16, SET_16, LOAD_16, AS_IT_IS, INSIDE_16, UNSIGNED_16, WORDS_16)
+VECTOR(uint64_t, int32_t, 8, SET_LONG_8, LOAD_8, WRAPPED_8, INSIDE_8, SIGNED_8, LONGS_8)
+VECTOR(uint64_t, int64_t, 8, SET_LONG_8, LOAD_16, WRAPPED_LONG_8, INSIDE_LONG_8, LONG_8,
+       LONGS_OF_LONG_8)
+VECTOR(uint64_t, uint32_t, 8, SET_LONG_8, LOAD_8, AS_IT_IS, INSIDE_8, UNSIGNED_8, LONGS_8)
 #else
 PLAIN(uint32_t, int32_t)
 PLAIN(uint32_t, int64_t)
@@ -98,29 +130,32 @@ PLAIN(uint64_t, uint32_t)
 #define ADD(I, below) \
 	static inline __attribute__((always_inline)) void \
 	add_##I(int64_t *place, unsigned n, const uint8_t *idx, const int64_t idx_step, \
-		int64_t limit, int64_t step) \
+		const struct isa_index c) \
 	{ \
+		const int64_t limit = c.limit; \
+	\
 		for (unsigned i = 0; i < n; i++) { \
 			int64_t v; \
 			I x; \
 	\
 			memcpy(&x, idx + i * idx_step, sizeof(x)); \
 			v = (int64_t)x; \
+			v += (below) ? c.wrap : 0; \
 			v = (below) ? 0 : v < 0 || v > limit ? limit : v; \
-			place[i] += v * step; \
+			place[i] += v * c.step; \
 		} \
 	} \
 	static void any_##I(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step, \
-			    int64_t limit, int64_t step) \
+			    struct isa_index c) \
 	{ \
 		if (idx_step == sizeof(I)) \
-			add_##I(place, n, idx, sizeof(I), limit, step); \
+			add_##I(place, n, idx, sizeof(I), c); \
 		else if (idx_step == 2 * sizeof(I)) \
-			add_##I(place, n, idx, 2 * sizeof(I), limit, step); \
+			add_##I(place, n, idx, 2 * sizeof(I), c); \
 		else if (idx_step == 3 * sizeof(I)) \
-			add_##I(place, n, idx, 3 * sizeof(I), limit, step); \
+			add_##I(place, n, idx, 3 * sizeof(I), c); \
 		else \
-			add_##I(place, n, idx, idx_step, limit, step); \
+			add_##I(place, n, idx, idx_step, c); \
 	}
 ADD(int8_t, v < 0)
 ADD(int16_t, v < 0)
@@ -132,17 +167,17 @@ ADD(uint32_t, false)
 ADD(uint64_t, false)
 
 static void add(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step, unsigned elem,
-		int64_t limit, int64_t step)
+		struct isa_index c)
 {
 	switch (elem) {
-	case ELEM_S8: any_int8_t(place, n, idx, idx_step, limit, step); break;
-	case ELEM_S16: any_int16_t(place, n, idx, idx_step, limit, step); break;
-	case ELEM_S32: any_int32_t(place, n, idx, idx_step, limit, step); break;
-	case ELEM_S64: any_int64_t(place, n, idx, idx_step, limit, step); break;
-	case ELEM_U8: any_uint8_t(place, n, idx, idx_step, limit, step); break;
-	case ELEM_U16: any_uint16_t(place, n, idx, idx_step, limit, step); break;
-	case ELEM_U32: any_uint32_t(place, n, idx, idx_step, limit, step); break;
-	default: any_uint64_t(place, n, idx, idx_step, limit, step);
+	case ELEM_S8: any_int8_t(place, n, idx, idx_step, c); break;
+	case ELEM_S16: any_int16_t(place, n, idx, idx_step, c); break;
+	case ELEM_S32: any_int32_t(place, n, idx, idx_step, c); break;
+	case ELEM_S64: any_int64_t(place, n, idx, idx_step, c); break;
+	case ELEM_U8: any_uint8_t(place, n, idx, idx_step, c); break;
+	case ELEM_U16: any_uint16_t(place, n, idx, idx_step, c); break;
+	case ELEM_U32: any_uint32_t(place, n, idx, idx_step, c); break;
+	default: any_uint64_t(place, n, idx, idx_step, c);
 	}
 }
 

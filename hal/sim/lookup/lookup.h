@@ -6,6 +6,7 @@
  */
 #include <stdint.h>
 
+#include "hal/hw/isa.h"
 #include "hal/sim/kernels/cpu.h"
 
 /* What lies anywhere no cache guesses, so it is asked for: */
@@ -13,20 +14,27 @@
 #define SIM_FETCHED 512		/* bytes of each, at most: the rest follows by itself */
 #define SIM_LINE 64		/* of a cache */
 
-/* dst[i] = table[idx[i]], i < n; an index below 0 is taken for 0, one above limit for limit. All
- * lie side by side, none need be aligned. If dst meets the others, what arrives is undefined. */
-typedef void sim_lookup_fn(void *dst, const void *table, const void *idx, int64_t n,
-			   int64_t limit);
+/* What becomes of an index: wrap, from 0 on, is added to one below 0; if it is below 0 or above
+ * limit then, it gives the element `fill`, or, if there is none, 0 or limit is taken for it. */
+struct sim_lookup {
+	int64_t limit, wrap;
+	const void *fill;	/* or NULL */
+};
 
-#define SIM_LOOKUP_MOST INT32_MAX	/* of limit, for indices of 32 bits */
+/* dst[i] = table[idx[i]], i < n. All lie side by side, none need be aligned. If dst meets the
+ * others, what arrives is undefined. */
+typedef void sim_lookup_fn(void *dst, const void *table, const void *idx, int64_t n,
+			   const struct sim_lookup *l);
+
+#define SIM_LOOKUP_MOST INT32_MAX	/* of limit and wrap, for indices of 32 bits */
 
 struct sim_lookup_fns {
 	/* Of elements of 1, 2, 4 and 8 bytes, by indices of s32, s64 and u32. */
 	sim_lookup_fn *lookup[4][3];
-	/* Adds step times the index, from 0 to limit as above, to each of n places. The indices
-	 * are integers of type elem, idx_step bytes apart. */
+	/* Adds c.step times the index, wrapped and from 0 to c.limit as above, to each of n places.
+	 * The indices are integers of type elem, idx_step bytes apart. */
 	void (*add)(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step,
-		    unsigned elem, int64_t limit, int64_t step);
+		    unsigned elem, struct isa_index c);
 	/* Copies n elements of 1, 2, 4 and 8 bytes from table + place[i] to dst, side by side. */
 	void (*fetch[4])(uint8_t *dst, const uint8_t *table, const int64_t *place, unsigned n);
 };

@@ -16,6 +16,7 @@
 #include "hal/sim/lookup/update.h"
 
 #define SEVERAL 16	/* bytes of a register that every path has */
+#define HALF 32		/* bytes of a window of half a line, which are known */
 
 struct pair { uint64_t part[2]; };
 
@@ -88,12 +89,14 @@ LONE(lone_min, <, |)
 		memcpy(at + c, news, sizeof(news)); \
 	} while (0)
 
-/* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
- * at once, registers of several, then the rest. */
+/* `count` elements of type T, side by side, of which `result` is what each becomes: lines or halves
+ * of them at once if `part` says so, registers of several, then the rest. */
 #define UPDATE_WINDOW(T, result) \
 	size_t c = 0, bytes = count * sizeof(T); \
-	for (; has_lines && bytes - c >= SIM_LINE; c += SIM_LINE) \
+	for (; part == SIM_LINE && bytes - c >= SIM_LINE; c += SIM_LINE) \
 		UPDATE_PART(T, SIM_LINE, result); \
+	for (; part == HALF && bytes - c >= HALF; c += HALF) \
+		UPDATE_PART(T, HALF, result); \
 	for (; count > 1 && bytes - c >= SEVERAL; c += SEVERAL) \
 		UPDATE_PART(T, SEVERAL, result); \
 	for (; c < bytes; c += sizeof(T)) { \
@@ -113,7 +116,7 @@ LONE(lone_min, <, |)
 #define SCATTER(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp, \
-			  const unsigned count, const bool has_lines, const bool is_plain) \
+			  const unsigned count, const unsigned part, const bool is_plain) \
 	{ \
 		int64_t idx_step = is_plain ? (int64_t)sizeof(I) : l->idx_step; \
 		int64_t from_step = l->from_step[0]; \
@@ -121,15 +124,28 @@ LONE(lone_min, <, |)
 		int64_t step = is_plain ? (int64_t)sizeof(T) : comp.step; \
 		const uint8_t *idx = l->idx, *from = l->from[0]; \
 		uint8_t *to = l->to[0]; \
+		/* Of its own: stores might be to what they come from. */ \
+		const uint64_t limit = (uint64_t)comp.limit; \
+		const int64_t wrap = comp.wrap; \
 	\
 		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
 			uint8_t *at; \
 			int64_t v; \
 			I x; \
 	\
+			if (count > 1) { \
+				int64_t soon = i + SIM_WALK_AHEAD < n ? i + SIM_WALK_AHEAD : i; \
+	\
+				memcpy(&x, idx + soon * idx_step, sizeof(x)); \
+				v = x; \
+				v += v < 0 ? wrap : 0; \
+				v = (uint64_t)v > limit ? 0 : v; \
+				__builtin_prefetch(to + (soon - i) * to_step + v * step, 1); \
+			} \
 			memcpy(&x, idx + i * idx_step, sizeof(x)); \
 			v = x; \
-			if ((uint64_t)v > (uint64_t)comp.limit) \
+			v += v < 0 ? wrap : 0; \
+			if ((uint64_t)v > limit) \
 				continue; \
 			at = to + v * step; \
 			UPDATE_WINDOW(T, result); \
@@ -138,12 +154,12 @@ LONE(lone_min, <, |)
 	static __attribute__((noinline)) void \
 	lone_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
-		each_##name##_##I(l, n, comp, 1, false, false); \
+		each_##name##_##I(l, n, comp, 1, 0, false); \
 	} \
 	static __attribute__((noinline)) void \
 	plain_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
-		each_##name##_##I(l, n, comp, 1, false, true); \
+		each_##name##_##I(l, n, comp, 1, 0, true); \
 	} \
 	static void name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
@@ -154,10 +170,12 @@ LONE(lone_min, <, |)
 			plain_##name##_##I(l, n, comp); \
 		else if (l->count == 1) \
 			lone_##name##_##I(l, n, comp); \
+		else if (l->count * sizeof(T) == HALF) \
+			each_##name##_##I(l, n, comp, HALF / sizeof(T), HALF, false); \
 		else if (l->count * sizeof(T) < SIM_LINE) \
-			each_##name##_##I(l, n, comp, l->count, false, false); \
+			each_##name##_##I(l, n, comp, l->count, 0, false); \
 		else \
-			each_##name##_##I(l, n, comp, l->count, true, false); \
+			each_##name##_##I(l, n, comp, l->count, SIM_LINE, false); \
 	}
 SIM_UPDATES(SCATTER, int32_t)
 SIM_UPDATES(SCATTER, int64_t)
@@ -180,7 +198,7 @@ static inline void fetch_hit(const struct sim_update_line *l, const struct sim_h
 #define HITS(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_hit(const struct sim_update_line *l, const struct sim_hit *hits, unsigned n, \
-			  const unsigned count, const bool has_lines) \
+			  const unsigned count, const unsigned part) \
 	{ \
 		int64_t to_step = l->to_step[0], from_step = l->from_step[0]; \
 		const uint8_t *first = l->from[0]; \
@@ -190,7 +208,7 @@ static inline void fetch_hit(const struct sim_update_line *l, const struct sim_h
 			const uint8_t *from = first + hits[i].i * from_step; \
 			uint8_t *at = to + hits[i].i * to_step + hits[i].at; \
 	\
-			if (has_lines && i + SIM_WALK_AHEAD < n) \
+			if (part == SIM_LINE && i + SIM_WALK_AHEAD < n) \
 				fetch_hit(l, &hits[i + SIM_WALK_AHEAD], count * sizeof(T)); \
 			UPDATE_WINDOW(T, result); \
 		} \
@@ -199,11 +217,11 @@ static inline void fetch_hit(const struct sim_update_line *l, const struct sim_h
 			       unsigned n) \
 	{ \
 		if (l->count == 1) \
-			each_##name##_hit(l, hits, n, 1, false); \
+			each_##name##_hit(l, hits, n, 1, 0); \
 		else if (l->count * sizeof(T) < SIM_LINE) \
-			each_##name##_hit(l, hits, n, l->count, false); \
+			each_##name##_hit(l, hits, n, l->count, 0); \
 		else \
-			each_##name##_hit(l, hits, n, l->count, true); \
+			each_##name##_hit(l, hits, n, l->count, SIM_LINE); \
 	}
 SIM_UPDATES(HITS, hits)
 #undef HITS

@@ -192,7 +192,7 @@ static void copy_gather_and_rng_name_their_places(void **state)
 			      .dim = { 2, 3 }, .src = operand(0, 1, 2), .dst = operand(0, 3, 4) };
 	struct isa_gather g = { .insn = { ISA_GATHER, ISA_FLAG_SORTED, sizeof(g) }, .rank = 2,
 				.n_batch = 1, .n_index = 1, .dim = { 2, 3 }, .index_stride = 8,
-				.index = { { 10, 12 } }, .src = operand(ELEM_F32, 1, 0),
+				.index = { { 10, 12, 0 } }, .src = operand(ELEM_F32, 1, 0),
 				.idx = operand(ELEM_S64, 2, 0), .dst = operand(ELEM_F32, 3, 0) };
 	struct isa_rng r = { .insn = { ISA_RNG, 0, sizeof(r) }, .algorithm = ISA_RNG_THREEFRY,
 			     .state_words = 2, .n_words = 20, .state = operand(ELEM_U64, 1, 0),
@@ -208,6 +208,15 @@ static void copy_gather_and_rng_name_their_places(void **state)
 	       "            idx = i64 b2+0 {32} components 8 apart\n"
 	       "            idx[0]: 0 to 10, step 12\n"
 	       "            dst = f32 b3+0 {32, 4}");
+	g.insn.flags = ISA_FLAG_FILL;
+	g.index[0].wrap = 11;
+	g.fill[0] = 0x7fc00000;
+	expect(&g, sizeof(g), "gather.fill [2x3] batch 1\n"
+	       "            src = f32 b1+0 {32, 4}\n"
+	       "            idx = i64 b2+0 {32} components 8 apart\n"
+	       "            idx[0]: 0 to 10, step 12, below 0 +11\n"
+	       "            dst = f32 b3+0 {32, 4}\n"
+	       "            outside: 0x0000000000000000 000000007fc00000");
 	expect(&r, sizeof(r), "rng       threefry, state of 2 words, gives 20 words\n"
 	       "            state = ui64 b1+0\n"
 	       "            new_state = ui64 b2+0\n"

@@ -272,11 +272,12 @@ static void bind_table(struct t_program *p)
 		t_bind(p, T_HBM_VA + i * PAGE, PAGE, RW);
 }
 
-static unsigned run_gather(struct t_sim *t)
+static unsigned run_gather_by(struct t_sim *t, int64_t wrap, uint16_t flags)
 {
-	struct isa_gather g = { .insn = { ISA_GATHER, 0, sizeof(g) }, .rank = 2, .n_batch = 1,
+	struct isa_gather g = { .insn = { ISA_GATHER, flags, sizeof(g) }, .rank = 2, .n_batch = 1,
 				.n_index = 1, .dim = { 2, 4, 1, 1, 1, 1, 1, 1 },
-				.index_stride = 4, .index = { { .limit = 7, .step = 16 } } };
+				.index_stride = 4,
+				.index = { { .limit = 7, .step = 16, .wrap = wrap } } };
 	struct t_program p;
 
 	bind_table(&p);
@@ -290,6 +291,11 @@ static unsigned run_gather(struct t_sim *t)
 	t_add(&p, &g, sizeof(g));
 	t_halt(&p);
 	return t_run(t, &p);
+}
+
+static unsigned run_gather(struct t_sim *t)
+{
+	return run_gather_by(t, 0, 0);
 }
 
 /* Puts the updates in place, or adds them. */
@@ -341,6 +347,15 @@ static void gather_reads_the_windows_that_its_indices_name(void **state)
 	assert_int_equal(run_gather(&t), HW_ST_UNWRITTEN);
 	assert_int_equal(t.fault.operand, 0);
 	assert_int_equal(t.fault.va, 48);
+	set_indices(&t, 2, -1);		/* wrapped to 7 */
+	assert_int_equal(run_gather_by(&t, 8, 0), 0);
+	set_indices(&t, 2, -5);		/* wrapped to 3 */
+	assert_int_equal(run_gather_by(&t, 8, 0), HW_ST_UNWRITTEN);
+	assert_int_equal(t.fault.va, 48);
+	set_indices(&t, 2, -9);		/* clamped to 0, or filled */
+	assert_int_equal(run_gather_by(&t, 8, 0), HW_ST_UNWRITTEN);
+	assert_int_equal(t.fault.va, 0);
+	assert_int_equal(run_gather_by(&t, 8, ISA_FLAG_FILL), 0);
 	t_close(&t);
 }
 

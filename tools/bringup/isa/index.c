@@ -35,7 +35,7 @@ static enum bringup_result gathered(struct bringup *b, enum elem e, enum elem id
 	int64_t bytes = elem_bytes(e), row = (int64_t)width * bytes;
 	struct isa_gather head = { .insn.op = ISA_GATHER, .rank = 2, .n_batch = 1, .n_index = 1,
 		.dim = { (int64_t)n, (int64_t)width, 1, 1, 1, 1, 1, 1 },
-		.index_stride = elem_bytes(idx), .index = { { (int64_t)rows - 1, row } } };
+		.index_stride = elem_bytes(idx), .index = { { (int64_t)rows - 1, row, 0 } } };
 	uint8_t *table = bringup_room(b, rows * (size_t)row);
 	void *at = places(b, idx, n, rows);
 	struct isa_bench *t = isa_bench(b);
@@ -83,7 +83,7 @@ static enum bringup_result scattered(struct bringup *b, enum elem e, enum elem i
 	size_t n = size[0], width = size[1], rows = size[2];
 	int64_t bytes = elem_bytes(e), row = (int64_t)width * bytes;
 	struct isa_scatter head = { .insn.op = ISA_SCATTER, .n_batch = 1, .n_index = 1,
-		.index_stride = elem_bytes(idx), .index = { { (int64_t)rows - 1, row } },
+		.index_stride = elem_bytes(idx), .index = { { (int64_t)rows - 1, row, 0 } },
 		.body = { .rank = 2, .n_in = 1, .n_out = 1, .n_uop = 1,
 			  .dim = { (int64_t)n, (int64_t)width, 1, 1, 1, 1, 1, 1 } } };
 	struct isa_uop u = { .op = (uint8_t)uop, .elem = (uint8_t)e, .a = 0, .b = 1 };
