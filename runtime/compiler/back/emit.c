@@ -451,11 +451,12 @@ static unsigned match_donations(struct emit *e, const struct tc_op *func)
 }
 
 /* What a loop starts from is best made where its result is, if nothing else looks at it, and so is
- * what gets another part. */
+ * what gets another part, or updates. */
 static void wish_for_start(struct emit *e, const struct tc_value *v, const struct home *home,
 			   const struct buffer *old)
 {
-	while (v->def && (v->def->op == TC_WHILE || v->def->op == TC_DYNAMIC_UPDATE_SLICE)) {
+	while (v->def && (v->def->op == TC_WHILE || v->def->op == TC_DYNAMIC_UPDATE_SLICE ||
+			  v->def->op == TC_SCATTER)) {
 		v = tc_in(v->def, (unsigned)(v - v->def->results));
 		while (v->def && v->def->op == TC_RESHAPE && !v->uses->next)
 			v = tc_in(v->def, 0);
