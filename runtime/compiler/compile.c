@@ -47,6 +47,7 @@ static const struct pass passes[] = {
 	{ "empty", tc_pass_empty, true },
 	{ "unroll", tc_pass_unroll, false },
 	{ "simplify-again", tc_pass_simplify, false },
+	{ "indexed", tc_pass_indexed, false },
 	{ "fuse", tc_pass_fuse, true },
 	{ "boxes", tc_pass_boxes, false },
 	{ "strip", tc_pass_strip, false },

@@ -30,12 +30,14 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 		      const struct tc_type *moved,
 		      const struct home *mh, struct walk *w)
 {
-	unsigned n_window, n_collapsed, n_tb, n_ib, n_map, k = 0, in_window = 0;
+	unsigned n_window, n_collapsed, n_tb, n_ib, n_map, n_wrap, k = 0;
+	unsigned in_window = 0;
 	const int64_t *window = tc_attr_ints(op, names->window, &n_window);
 	const int64_t *collapsed = tc_attr_ints(op, names->collapsed, &n_collapsed);
 	const int64_t *tb = tc_attr_ints(op, names->table_batch, &n_tb);
 	const int64_t *ib = tc_attr_ints(op, names->index_batch, &n_ib);
 	const int64_t *map = tc_attr_ints(op, names->map, &n_map);
+	const int64_t *wrap = tc_attr_ints(op, "wrap", &n_wrap);
 	int64_t vector = tc_attr_int(op, "index_vector_dim", 0);
 	int64_t extent[TC_MAX_RANK];
 	unsigned n = 0;
@@ -83,7 +85,8 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 	w->index_stride = vector < indices->rank && n_map > 1 ? ih->stride[vector] : 0;
 	for (unsigned i = 0; i < n_map; i++)
 		w->comp[i] = (struct isa_index){ table->dim[map[i]] - extent[map[i]],
-						 th->stride[map[i]] };
+						 th->stride[map[i]],
+						 i < n_wrap ? wrap[i] : 0 };
 }
 
 static void emit_gather(struct emit *e, const struct tc_op *op)
@@ -93,6 +96,7 @@ static void emit_gather(struct emit *e, const struct tc_op *op)
 	const struct tc_value *table = tc_in(op, 0), *indices = tc_in(op, 1);
 	const struct tc_value *v = tc_out(op, 0);
 	const struct home *to = tc_place(e, v), *th = tc_home(e, table);
+	const struct tc_attr *fill = tc_attr(op, "fill");
 	struct walk w = { 0 };
 	struct isa_gather *g;
 
@@ -114,6 +118,10 @@ static void emit_gather(struct emit *e, const struct tc_op *op)
 	memcpy(g->src.stride, w.table, sizeof(w.table));
 	memcpy(g->idx.stride, w.index, sizeof(w.index));
 	memcpy(g->dst.stride, w.window, sizeof(w.window));
+	if (fill) {
+		g->insn.flags |= ISA_FLAG_FILL;
+		memcpy(g->fill, fill->data, elem_bytes(v->type->elem));
+	}
 	e->bytes += 2 * (double)v->type->bytes + (double)indices->type->bytes;
 	e->cost_ns += (double)v->type->count;
 }

@@ -15,6 +15,7 @@ struct rule {
 	const struct tc_type *table;
 	struct eval_array *indices;
 	const int64_t *window_dims, *absent, *table_batch, *index_batch, *map;
+	const int64_t *wrap;		/* of each component, or NULL */
 	unsigned n_window, n_absent, n_batch, n_map;
 	int64_t vector;			/* the dim of `indices` that holds a position */
 	int64_t size[TC_MAX_RANK];	/* of the window, in the table's dims */
@@ -32,7 +33,8 @@ static struct rule read_rule(const struct tc_op *op, const struct tc_type *table
 			     struct eval_array *indices, const struct tc_type *pieces)
 {
 	bool gathers = op->op == TC_GATHER;
-	struct rule r = { .table = table, .indices = indices, .clamps = gathers };
+	struct rule r = { .table = table, .indices = indices,
+			  .clamps = gathers && !tc_attr(op, "fill") };
 	unsigned n, w = 0;
 
 	r.window_dims = tc_attr_ints(op, gathers ? "offset_dims" : "update_window_dims",
@@ -46,6 +48,7 @@ static struct rule read_rule(const struct tc_op *op, const struct tc_type *table
 	r.map = tc_attr_ints(op, gathers ? "start_index_map" :
 			     "scatter_dims_to_operand_dims", &r.n_map);
 	r.vector = tc_attr_int(op, "index_vector_dim", 0);
+	r.wrap = tc_attr_ints(op, "wrap", &n);
 	for (unsigned d = 0; d < table->rank; d++)
 		r.size[d] = is_window(&r, d) ? pieces->dim[r.window_dims[w++]] : 1;
 	return r;
@@ -82,6 +85,8 @@ static bool locate(const struct rule *r, unsigned rank, const int64_t *idx, int6
 			where[r->vector] = k;
 		start[d] = tc_num_index(t->elem, tc_eval_at(r->indices,
 							    tc_eval_linear(t, where)));
+		if (r->wrap && start[d] < 0)
+			start[d] += r->wrap[k];
 		if (!place(r, d, &start[d]))
 			return false;
 	}
@@ -98,12 +103,16 @@ void tc_eval_gather(struct eval *e, const struct tc_op *op)
 	const struct tc_type *t = out->type;
 	struct rule r = read_rule(op, table->type, tc_eval_in(e, op, 1), t);
 	int64_t idx[TC_MAX_RANK] = { 0 }, at[TC_MAX_RANK];
+	const struct tc_attr *fill = tc_attr(op, "fill");
 
 	for (int64_t i = 0; i < t->count; i++) {
-		if (!locate(&r, t->rank, idx, at))
+		const void *from = fill ? fill->data : NULL;
+
+		if (locate(&r, t->rank, idx, at))
+			from = tc_eval_at(table, tc_eval_linear(table->type, at));
+		else if (!fill)
 			EVAL_BAD(e, "it reads outside its operand");
-		memcpy(tc_eval_at(out, i), tc_eval_at(table, tc_eval_linear(table->type, at)),
-		       elem_bytes(t->elem));
+		memcpy(tc_eval_at(out, i), from, elem_bytes(t->elem));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
 }

@@ -477,6 +477,8 @@ static void check_index(const struct check *k, const struct tc_type *table,
 	int64_t vector = dim_of(k, "index_vector_dim", indices->rank + 1);
 	int64_t parts = vector < indices->rank ? indices->dim[vector] : 1;
 
+	if (tc_attr(k->op, "wrap"))
+		list_of(k, "wrap", n_map, 0, (int64_t)1 << 48);
 	if (!is_int(indices->elem) || parts != n_map || gone & tbs || map & tbs ||
 	    n_tb != n_ib || (vector < indices->rank && ibs >> vector & 1) ||
 	    n_window + n_gone + n_tb != table->rank)
@@ -515,9 +517,12 @@ static void check_gather(const struct check *k)
 	static const char *const names[5] = { "offset_dims", "collapsed_slice_dims",
 		"operand_batching_dims", "start_indices_batching_dims", "start_index_map" };
 	const int64_t *sizes = list_of(k, "slice_sizes", in_type(k, 0)->rank, 0, INT64_MAX);
+	const struct tc_attr *fill = tc_attr(k->op, "fill");
 
 	if (out_type(k)->elem != in_type(k, 0)->elem)
 		BAD(k, "its result has another element type");
+	if (fill && (fill->type->elem != out_type(k)->elem || fill->type->count != 1))
+		BAD(k, "it fills with something else than an element");
 	check_index(k, in_type(k, 0), in_type(k, 1), out_type(k), names, sizes);
 }
 

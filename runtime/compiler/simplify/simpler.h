@@ -36,6 +36,8 @@ bool tc_carry_less(struct tc_ctx *c, struct tc_op *op);
 /* numbers.c: elementwise work on a few numbers that are put together and taken apart again, or
  * folded to one. */
 bool tc_take_apart(struct tc_ctx *c, struct tc_op *op);
+/* simplify.c: whether nobody needs op. */
+bool tc_is_dead(const struct tc_ctx *c, const struct tc_op *op);
 
 /* op's only result is `by` instead. True. */
 static inline bool tc_simplify_to(struct tc_op *op, struct tc_value *by)

@@ -25,7 +25,7 @@ static bool is_kept(const struct tc_ctx *c, const struct tc_op *op)
 	return tc_has_effect(op) || (c->options->replicas > 1 && tc_meets(op));
 }
 
-static bool is_dead(const struct tc_ctx *c, const struct tc_op *op)
+bool tc_is_dead(const struct tc_ctx *c, const struct tc_op *op)
 {
 	if (!tc_has_trait(op, 'p') || !op->n_results)
 		return false;
@@ -525,7 +525,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_value *v;
 
-	if (is_dead(c, op)) {
+	if (tc_is_dead(c, op)) {
 		tc_erase(op);
 		return true;
 	}
@@ -571,7 +571,7 @@ static void simplify_block(struct tc_ctx *c, struct tc_block *b)
 	/* Backwards once more: what died by that. */
 	for (struct tc_op *op = b->last; op; op = prev) {
 		prev = op->prev;
-		if (is_dead(c, op))
+		if (tc_is_dead(c, op))
 			tc_erase(op);
 	}
 }

@@ -114,3 +114,42 @@ def test_places_at_both_ends(size, kind, device, cpu):
         ours, theirs = (np.asarray(jax.jit(f)(*jax.device_put((x, at), d)))
                         for d in (device, cpu))
         np.testing.assert_array_equal(ours, theirs)
+
+
+def wrapped(size, kind, n, seed):
+    """From before the table's beginning to behind its end, as far as the type counts."""
+    at = np.random.default_rng(seed).integers(-size - 3, size + 4, n)
+    most = np.iinfo(kind)
+    return jnp.asarray(np.clip(abs(at) if most.min == 0 else at, most.min, most.max).astype(kind))
+
+
+LOOKUPS = {
+    "elements": lambda x, i, **how: x.ravel()[:40].at[i].get(**how),
+    "rows": lambda x, i, **how: x.at[i].get(**how),
+    "columns": lambda x, i, **how: x.at[:, i].get(**how),
+    "along an axis": lambda x, i, **how: jnp.take_along_axis(
+        x, i[:, None] + jnp.zeros(7, i.dtype), 0, **how),
+    "mapped": lambda x, i, **how: jax.vmap(lambda t: t.at[i].get(**how))(x),
+    "of what is made": lambda x, i, **how: x.at[i * 2 - i].get(**how),
+    "and looked at": lambda x, i, **how: (x.at[i].get(**how), jnp.where(i < 0, i + 40, i)),
+    "in a loop": lambda x, i, **how: jax.lax.scan(
+        lambda c, j: (c, x.at[j].get(**how)), 0, i)[1],
+}
+
+
+@pytest.mark.parametrize("how", ({}, {"mode": "fill"}, {"mode": "clip"},
+                                 {"mode": "fill", "fill_value": 1}), ids=str)
+@pytest.mark.parametrize("kind", ("int8", "int32", "int64", "uint32"))
+@pytest.mark.parametrize("what", LOOKUPS)
+def test_the_instruction_wraps_and_fills(what, kind, how, device, cpu):
+    """Lines of indices on both sides of a vector's length, of elements of each size that it has."""
+    with jax.enable_x64(True):
+        for n, dtype in ((0, "float32"), (1, "bool"), (15, "uint8"), (16, "float64"),
+                         (33, "float32"), (300, "bfloat16"), (17, "complex128"), (40, "int64")):
+            if how.get("fill_value") is None or dtype != "bool":
+                x, i = drawn((40, 7), dtype, n), wrapped(40, kind, n, n)
+                f = jax.jit(lambda x, i: LOOKUPS[what](x, i, **how))
+                got, want = (jax.tree.leaves(f(jax.device_put(x, d), jax.device_put(i, d)))
+                             for d in (device, cpu))
+                for g, w in zip(got, want, strict=True):
+                    assert np.asarray(g).tobytes() == np.asarray(w).tobytes()

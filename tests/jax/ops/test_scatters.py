@@ -207,3 +207,24 @@ def test_few_long_rows(device, index, dtype, width):
     got = jax.jit(f)(*(jax.device_put(a, device) for a in (x, i, u)))
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
         np.testing.assert_array_equal(np.asarray(a), b, err_msg=str(k))
+
+
+@pytest.mark.parametrize("what, places", [("the table's gradient", 3), ("what is made", 1)])
+def test_scatters_add_where_the_result_is(what, places, device, cpu):
+    """A table that is looked up several times has one gradient; neither it nor what is made for
+    updates alone is somewhere else before."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(-9, 9, (3000, 8)).astype("float32")
+    at = rng.integers(-3000, 3000, (places, 500)).astype("int32")
+
+    def looked_up(x, at):
+        return sum((x[i] * (k + 1) ** 2).sum() for k, i in enumerate(at))
+
+    def made(x, at):
+        return (x * 2).at[at[0]].add(x[:500])
+
+    f = jax.jit(jax.grad(looked_up) if places > 1 else made)
+    got, want = (np.asarray(f(*jax.device_put((x, at), d))) for d in (device, cpu))
+    np.testing.assert_array_equal(got, want)
+    on_it = f.lower(*jax.device_put((x, at), device)).compile()
+    assert on_it.memory_analysis().temp_size_in_bytes < x.nbytes / 2
