@@ -114,9 +114,9 @@ def plant_calls(c):
            r"runtime/compiler/ir/ \(tc_compile\)")
     c.want("a call of a higher room",
            r"ir/up\.c:0: needs tc_compile of runtime/compiler/compile\.c, which no door")
-    c.compile("runtime/compiler/opt/past.c", CALL.format("tc_past", "sim_create"))
+    c.compile("runtime/compiler/eval/past.c", CALL.format("tc_past", "sim_create"))
     c.want("a call past a door",
-           r"opt/past\.c:0: needs sim_create of hal/sim/sim\.c, which no door")
+           r"eval/past\.c:0: needs sim_create of hal/sim/sim\.c, which no door")
     c.compile("hal/base/alone.c", CALL.format("hal_alone", "err_name") +
               "int err_alone(void);\nint err_alone(void)\n{\n\treturn hal_alone();\n}\n")
     c.append("hal/heap.h", "int hal_alone(void);\nint err_alone(void);\n")

@@ -31,6 +31,8 @@ bool tc_put_together(struct tc_ctx *c, struct tc_op *op);
 bool tc_fold_first(struct tc_ctx *c, struct tc_op *op);
 /* Work on what only differs by dims of 1 from what such work makes. */
 bool tc_work_before_ones(struct tc_ctx *c, struct tc_op *op);
+/* slices.c: work of which others look at slices alone, by slices. */
+bool tc_work_on_slices(struct tc_ctx *c, struct tc_op *op);
 /* carry.c: loops that carry what no turn changes, or the same twice. */
 bool tc_carry_less(struct tc_ctx *c, struct tc_op *op);
 /* numbers.c: elementwise work on a few numbers that are put together and taken apart again, or
