@@ -495,18 +495,16 @@ static void fill_outside(const struct gather_job *j, const struct gather_line *l
 			 unsigned n)
 {
 	const struct sim_walk *w = &j->p->w;
+	uint8_t outside[FOUND] = { 0 };
+	bool any = false;
 
-	for (unsigned i = 0; i < n; i++) {
-		const uint8_t *idx = l->idx + (first + i) * l->idx_step;
-		bool is_inside = true;
-
-		for (unsigned k = 0; k < w->n_index; k++)
-			is_inside &= (uint64_t)sim_start_at(idx + k * w->index_stride,
-							    j->p->idx.elem, w->comp[k].wrap) <=
-				     (uint64_t)w->comp[k].limit;
-		if (!is_inside)
+	for (unsigned k = 0; k < w->n_index; k++)
+		any |= j->p->fns->mark(outside, n, l->idx + first * l->idx_step +
+				       k * w->index_stride, l->idx_step, j->p->idx.elem,
+				       w->comp[k]);
+	for (unsigned i = 0; i < n && any; i++)
+		if (outside[i])
 			fill_window(j, w->n_batch, l->dst + (first + i) * l->dst_step);
-	}
 }
 
 /* Any windows, by any indices: the places of some are found, then what is there is copied. */

@@ -52,30 +52,39 @@ PLAIN(uint16_t, uint32_t)
 
 #ifdef __AVX512F__
 /* COUNT at a time: their indices, wrapped, brought into the table, and what is there; `taken` are
- * those that were inside, or all. */
+ * those that were inside, or all. Neither wrapping nor filling is done where nobody asks for it. */
 #define VECTOR(T, I, COUNT, SET, indices, wrapped, is_inside, inside, elements) \
 	EACH(T, I) \
-	static void lookup_##T##_##I(void *dst, const void *table, const void *idx, int64_t n, \
-				     const struct sim_lookup *l) \
+	static inline __attribute__((always_inline)) int64_t \
+	vectors_##T##_##I(uint8_t *to, const void *table, const uint8_t *from, int64_t n, \
+			  const struct sim_lookup *l, const bool wraps, const bool fills) \
 	{ \
 		const int64_t limit = l->limit, wrap = l->wrap; \
-		const unsigned all = l->fill ? 0 : (1u << (COUNT)) - 1; \
-		const uint8_t *from = idx; \
-		uint8_t *to = dst; \
 		T element = 0; \
 		int64_t i = 0; \
 	\
-		if (l->fill) \
+		if (fills) \
 			memcpy(&element, l->fill, sizeof(element)); \
 		for (; i + (COUNT) <= n; i += (COUNT)) { \
 			__auto_type x = indices(from + i * (int64_t)sizeof(I)); \
-			__mmask##COUNT taken; \
+			__mmask##COUNT taken = (__mmask##COUNT)-1; \
 	\
-			x = wrapped; \
-			taken = (__mmask##COUNT)(all | is_inside); \
+			if (wraps) \
+				x = wrapped; \
+			if (fills) \
+				taken = is_inside; \
 			x = inside; \
 			elements(to + i * (int64_t)sizeof(T), SET); \
 		} \
+		return i; \
+	} \
+	static void lookup_##T##_##I(void *dst, const void *table, const void *idx, int64_t n, \
+				     const struct sim_lookup *l) \
+	{ \
+		int64_t i = l->fill ? vectors_##T##_##I(dst, table, idx, n, l, true, true) : \
+			    l->wrap ? vectors_##T##_##I(dst, table, idx, n, l, true, false) : \
+				      vectors_##T##_##I(dst, table, idx, n, l, false, false); \
+	\
 		each_##T##_##I(dst, table, idx, i, n, l); \
 	}
 #define LOAD_16(at) _mm512_loadu_si512(at)
@@ -157,14 +166,56 @@ PLAIN(uint64_t, uint32_t)
 		else \
 			add_##I(place, n, idx, idx_step, c); \
 	}
-ADD(int8_t, v < 0)
-ADD(int16_t, v < 0)
-ADD(int32_t, v < 0)
-ADD(int64_t, v < 0)
-ADD(uint8_t, false)
-ADD(uint16_t, false)
-ADD(uint32_t, false)
-ADD(uint64_t, false)
+#define EACH_INDEX(DO) \
+	DO(int8_t, v < 0) DO(int16_t, v < 0) DO(int32_t, v < 0) DO(int64_t, v < 0) \
+	DO(uint8_t, false) DO(uint16_t, false) DO(uint32_t, false) DO(uint64_t, false)
+EACH_INDEX(ADD)
+
+/* The largest index without a sign is above every limit as one with a sign is below 0. */
+#define MARK(I, below) \
+	static inline __attribute__((always_inline)) bool \
+	mark_##I(uint8_t *outside, unsigned n, const uint8_t *idx, const int64_t idx_step, \
+		 const struct isa_index c) \
+	{ \
+		const uint64_t limit = (uint64_t)c.limit; \
+		uint8_t any = 0; \
+	\
+		for (unsigned i = 0; i < n; i++) { \
+			uint8_t is_out; \
+			int64_t v; \
+			I x; \
+	\
+			memcpy(&x, idx + i * idx_step, sizeof(x)); \
+			v = (int64_t)x; \
+			v += (below) ? c.wrap : 0; \
+			is_out = (uint64_t)v > limit; \
+			outside[i] |= is_out; \
+			any |= is_out; \
+		} \
+		return any; \
+	} \
+	static bool marked_##I(uint8_t *outside, unsigned n, const uint8_t *idx, \
+			       int64_t idx_step, struct isa_index c) \
+	{ \
+		return idx_step == sizeof(I) ? mark_##I(outside, n, idx, sizeof(I), c) : \
+					       mark_##I(outside, n, idx, idx_step, c); \
+	}
+EACH_INDEX(MARK)
+
+static bool mark(uint8_t *outside, unsigned n, const uint8_t *idx, int64_t idx_step,
+		 unsigned elem, struct isa_index c)
+{
+	switch (elem) {
+	case ELEM_S8: return marked_int8_t(outside, n, idx, idx_step, c);
+	case ELEM_S16: return marked_int16_t(outside, n, idx, idx_step, c);
+	case ELEM_S32: return marked_int32_t(outside, n, idx, idx_step, c);
+	case ELEM_S64: return marked_int64_t(outside, n, idx, idx_step, c);
+	case ELEM_U8: return marked_uint8_t(outside, n, idx, idx_step, c);
+	case ELEM_U16: return marked_uint16_t(outside, n, idx, idx_step, c);
+	case ELEM_U32: return marked_uint32_t(outside, n, idx, idx_step, c);
+	default: return marked_uint64_t(outside, n, idx, idx_step, c);
+	}
+}
 
 static void add(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step, unsigned elem,
 		struct isa_index c)
@@ -217,5 +268,5 @@ const struct sim_lookup_fns PATH(sim_lookup) = {
 	  { lookup_uint16_t_int32_t, lookup_uint16_t_int64_t, lookup_uint16_t_uint32_t },
 	  { lookup_uint32_t_int32_t, lookup_uint32_t_int64_t, lookup_uint32_t_uint32_t },
 	  { lookup_uint64_t_int32_t, lookup_uint64_t_int64_t, lookup_uint64_t_uint32_t } },
-	add, { fetch_uint8_t, fetch_uint16_t, fetch_uint32_t, fetch_uint64_t }
+	add, mark, { fetch_uint8_t, fetch_uint16_t, fetch_uint32_t, fetch_uint64_t }
 };

@@ -4,6 +4,7 @@
 /*
  * Elements of a table by their indices: what most gathers come to. Private to hal/sim.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hal/hw/isa.h"
@@ -31,10 +32,14 @@ typedef void sim_lookup_fn(void *dst, const void *table, const void *idx, int64_
 struct sim_lookup_fns {
 	/* Of elements of 1, 2, 4 and 8 bytes, by indices of s32, s64 and u32. */
 	sim_lookup_fn *lookup[4][3];
-	/* Adds c.step times the index, wrapped and from 0 to c.limit as above, to each of n places.
-	 * The indices are integers of type elem, idx_step bytes apart. */
+	/* Adds c.step times the index, wrapped and from 0 to c.limit as above, to each of n
+	 * places. The indices are integers of type elem, idx_step bytes apart. */
 	void (*add)(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step,
 		    unsigned elem, struct isa_index c);
+	/* Sets outside[i] for each of n such indices that is, wrapped, below 0 or above c.limit,
+	 * and leaves the others; whether there is one. */
+	bool (*mark)(uint8_t *outside, unsigned n, const uint8_t *idx, int64_t idx_step,
+		     unsigned elem, struct isa_index c);
 	/* Copies n elements of 1, 2, 4 and 8 bytes from table + place[i] to dst, side by side. */
 	void (*fetch[4])(uint8_t *dst, const uint8_t *table, const int64_t *place, unsigned n);
 };
