@@ -112,7 +112,7 @@ LONE(lone_min, <, |)
 
 /* Of a line of points, by indices of type I. Single elements have functions of their own: in one
  * with the others they took up to 1.7 times as long. So have those of a table without holes, one
- * for all points, by indices side by side, where nothing is left to multiply. */
+ * for all points, by indices side by side, where nothing is left to multiply or to wrap. */
 #define SCATTER(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp, \
@@ -126,7 +126,7 @@ LONE(lone_min, <, |)
 		uint8_t *to = l->to[0]; \
 		/* Of its own: stores might be to what they come from. */ \
 		const uint64_t limit = (uint64_t)comp.limit; \
-		const int64_t wrap = comp.wrap; \
+		const int64_t wrap = is_plain ? 0 : comp.wrap; \
 	\
 		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
 			uint8_t *at; \
@@ -164,7 +164,7 @@ LONE(lone_min, <, |)
 	static void name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
 		bool is_plain = l->idx_step == (int64_t)sizeof(I) && !l->to_step[0] && \
-				comp.step == (int64_t)sizeof(T); \
+				comp.step == (int64_t)sizeof(T) && !comp.wrap; \
 	\
 		if (l->count == 1 && is_plain) \
 			plain_##name##_##I(l, n, comp); \

@@ -22,14 +22,16 @@
 #include "runtime/compiler/opt/simpler.h"
 #include "runtime/compiler/passes.h"
 
-/* Of a gather or scatter by one index each: its operand of indices; -1: it is none. */
+/* Of a gather or scatter by one index each: its operand of indices; -1: it is none. A scatter of
+ * single elements goes one by one through its indices, which a fusion wraps sooner. */
 static int indices_of(const struct tc_op *op)
 {
 	unsigned n = 0;
 
 	if (op->op == TC_GATHER)
 		tc_attr_ints(op, "start_index_map", &n);
-	else if (op->op == TC_SCATTER)
+	else if (op->op == TC_SCATTER && tc_in(op, op->n_results + 1u)->type->count >
+		 tc_in(op, op->n_results)->type->count)
 		tc_attr_ints(op, "scatter_dims_to_operand_dims", &n);
 	return n != 1 ? -1 : op->op == TC_GATHER ? 1 : (int)op->n_results;
 }
@@ -112,6 +114,9 @@ static void wrap_itself(struct tc_ctx *c, struct tc_op *op)
 	x = wrapped(from, &by);
 	/* What a fusion makes anyhow is not made twice: x would be one more array. */
 	if (!x || (x->def && !is_for_starts(from)))
+		return;
+	/* What a loop finds as it begins is wrapped once. */
+	if (from->def->block != op->block)
 		return;
 	if (x->type != in->type)
 		x = tc_build_reshape(&b, x, in->type->rank, in->type->dim);

@@ -95,6 +95,18 @@ static void a_scatter_wraps_too(void **state)
 	       "return(%42)\n}\n", "%30", true, false, false);
 }
 
+static void a_scatter_of_elements_leaves_it_to_a_fusion(void **state)
+{
+	(void)state;
+	expect(WRAP("LT", "00000000", "1e000000") AS_VECTORS
+	       IS("%50", "00000000", "tensor<30xf32>") IS("%51", "0000803f", "tensor<20xf32>")
+	       "%30 = scatter(%50, %25, %51) {update_window_dims = [], inserted_window_dims = [0], "
+	       "input_batching_dims = [], scatter_indices_batching_dims = [], "
+	       "scatter_dims_to_operand_dims = [0], index_vector_dim = 1} : tensor<30xf32> "
+	       "(%40: tensor<f32>, %41: tensor<f32>) {\n%42 = add(%40, %41) : tensor<f32>\n"
+	       "return(%42)\n}\n", "%30", false, false, true);
+}
+
 /* A scatter of updates into `to` by a body of one op, whose values have numbers with `n` first. */
 #define SCATTER(name, op, to, n) \
 	name " = scatter(" to ", %24, %3) {update_window_dims = [1], inserted_window_dims = [0], " \
@@ -157,6 +169,7 @@ int main(void)
 		cmocka_unit_test(indices_below_0_are_wrapped_by_the_instruction),
 		cmocka_unit_test(what_is_outside_is_filled_by_the_instruction),
 		cmocka_unit_test(a_scatter_wraps_too),
+		cmocka_unit_test(a_scatter_of_elements_leaves_it_to_a_fusion),
 		cmocka_unit_test(scatters_add_to_each_other),
 	};
 
