@@ -826,6 +826,7 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 	b->rank = body->rank;
 	b->n_uop = body->n_uop;
 	b->points = points;
+	b->path = load->cpu->path;
 	memcpy(b->elem, facts->elem, sizeof(b->elem));
 	for (unsigned i = 0; i < b->n_uop; i++)
 		fill_step(b, load->cpu->path, &b->step[i], &uops[i],

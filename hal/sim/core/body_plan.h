@@ -42,6 +42,7 @@ struct sim_body {
 	uint8_t n_pre, n_in, n_out, rank;
 	uint16_t n_uop;
 	unsigned points;
+	enum sim_path path;
 	size_t scratch;
 	size_t spread[2];	/* rooms to spread row values in */
 	uint32_t direct;

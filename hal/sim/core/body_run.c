@@ -127,9 +127,15 @@ SPREAD_ROWS(spread_rows_2, uint16_t)
 SPREAD_ROWS(spread_rows_4, uint32_t)
 SPREAD_ROWS(spread_rows_8, uint64_t)
 
-static void spread_rows(char *to, const char *from, size_t rows, size_t cols,
-			unsigned bytes)
+static void spread_rows(const struct sim_body *b, char *to, const char *from, size_t rows,
+			size_t cols, unsigned bytes)
 {
+	sim_repeat_fn *repeat = sim_repeat(b->path, bytes);
+
+	if (repeat && cols > 1 && cols < SIM_LEAST_FILL) {
+		repeat(to, from, rows, cols);
+		return;
+	}
 	if (cols * bytes <= SHORT_ROW) {
 		sim_fill_rows(to, from, rows, cols, bytes);
 		return;
@@ -153,11 +159,12 @@ static void spread_rows(char *to, const char *from, size_t rows, size_t cols,
 	}
 }
 
-static const void *spread_argument(const struct step *s, const struct sim_tile *tile,
-				   const char *src, int shape, char *room)
+static const void *spread_argument(const struct sim_body *b, const struct step *s,
+				   const struct sim_tile *tile, const char *src, int shape,
+				   char *room)
 {
 	if (shape == ROW)
-		spread_rows(room, src, tile->rows, tile->cols, s->arg_bytes[0]);
+		spread_rows(b, room, src, tile->rows, tile->cols, s->arg_bytes[0]);
 	else
 		sim_fill(room, src, (size_t)tile->rows * tile->cols, s->arg_bytes[0]);
 	return room;
@@ -202,7 +209,7 @@ static void spread_arguments(const struct sim_body *b, const struct step *s,
 		if (f->shape[s->arg[k]] != ROW)
 			continue;
 		room = scratch + b->spread[used];
-		spread_rows(room, p[k], tile->rows, tile->cols, s->arg_bytes[k]);
+		spread_rows(b, room, p[k], tile->rows, tile->cols, s->arg_bytes[k]);
 		p[k] = room;
 		used++;
 	}
@@ -240,14 +247,14 @@ static int run_call(const struct sim_body *b, const struct step *s, struct frame
 	return most;
 }
 
-static int run_fold(const struct step *s, const struct frame *f,
+static int run_fold(const struct sim_body *b, const struct step *s, const struct frame *f,
 		    const struct sim_tile *tile, char *scratch)
 {
 	const void *src = f->ptr[s->arg[0]];
 	int shape = f->shape[s->arg[0]];
 
 	if (shape != FULL)
-		src = spread_argument(s, tile, src, shape, scratch + s->spare);
+		src = spread_argument(b, s, tile, src, shape, scratch + s->spare);
 	s->fold(scratch + s->room, src, tile->rows, tile->cols);
 	return tile->rows > 1 ? ROW : SPREAD;
 }
@@ -427,7 +434,7 @@ static void run_one(const struct sim_calls *calls, const struct call *c,
 		run_iota(c->step, tile, calls->shape[c->value], to);
 		return;
 	case CALL_FOLD:
-		run_fold(c->step, f, tile, (char *)f);
+		run_fold(calls->body, c->step, f, tile, (char *)f);
 		return;
 	default:
 		spread_arguments(calls->body, c->step, f, tile, (char *)f, p);
@@ -684,7 +691,7 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 			run_iota(s, tile, shape, to);
 			break;
 		case STEP_FOLD:
-			shape = run_fold(s, f, tile, base);
+			shape = run_fold(b, s, f, tile, base);
 			break;
 		default:
 			shape = run_call(b, s, f, tile, direct && s->out >= 0 ?

@@ -452,19 +452,28 @@ void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct
 
 #define SHUFFLE_LEAST 6	/* elements at a time: fewer are copied one by one as fast */
 
-/* How many of the innermost dims are a row, of so many elements that reach from *low to *high. */
+/* What registers pick: an element, or words of 4 bytes of a larger one. */
+static unsigned unit_of(const struct sim_box *x)
+{
+	return x->bytes > 4 ? 4 : x->bytes;
+}
+
+/* How many of the innermost dims are a row, of so many units that reach from *low to *high. */
 static unsigned short_dims(const struct sim_box *x, int64_t *n, int64_t *low, int64_t *high)
 {
+	int64_t unit = unit_of(x), most_span = sim_shuffle_span(unit_of(x));
 	unsigned d = x->n;
 
-	for (*n = 1, *low = *high = 0; d > 1; d--) {
-		int64_t step = x->stride[d - 1] / (int64_t)x->bytes, count = x->count[d - 1];
-		int64_t reach = magnitude(step) > (int64_t)SIM_SHUFFLE_SPAN ||
+	*n = (int64_t)x->bytes / unit;
+	*low = 0;
+	*high = *n - 1;
+	for (; d > 1; d--) {
+		int64_t step = x->stride[d - 1] / unit, count = x->count[d - 1];
+		int64_t reach = magnitude(step) > most_span ||
 				count > (int64_t)SIM_SHUFFLE_MOST ? INT32_MAX : (count - 1) * step;
 
-		if (*n * count > (int64_t)SIM_SHUFFLE_MOST ||
-		    x->stride[d - 1] % (int64_t)x->bytes ||
-		    *high - *low + magnitude(reach) >= (int64_t)SIM_SHUFFLE_SPAN)
+		if (*n * count > (int64_t)SIM_SHUFFLE_MOST || x->stride[d - 1] % unit ||
+		    *high - *low + magnitude(reach) >= most_span)
 			break;
 		*n *= count;
 		*(reach < 0 ? low : high) += reach;
@@ -472,38 +481,44 @@ static unsigned short_dims(const struct sim_box *x, int64_t *n, int64_t *low, in
 	return x->n - d;
 }
 
+/* The place of unit i of the rows taken at a time, from `low` on. */
+static int64_t place_of(const struct sim_box *x, int64_t i, int64_t low, int64_t pitch)
+{
+	int64_t unit = unit_of(x), words = (int64_t)x->bytes / unit;
+	int64_t place = i % words - low;
+
+	i /= words;
+	for (unsigned d = x->n; d-- > x->inner; i /= x->count[d])
+		place += i % x->count[d] * (x->stride[d] / unit);
+	return place + i * pitch;
+}
+
 void sim_box_shuffle(struct sim_box *x, enum sim_path path, struct sim_shuffle *s)
 {
-	int64_t n, low, high, pitch;
+	int64_t n, low, high, pitch, unit = unit_of(x), most_span = sim_shuffle_span(unit_of(x));
 	unsigned dims;
 
-	if (!sim_shuffle(path, x->bytes))
+	if (!sim_shuffle(path, (unsigned)unit))
 		return;
 	dims = short_dims(x, &n, &low, &high);
 	x->inner = x->n - dims;
 	/* Whole pieces side by side are copied as such. */
-	if (!dims || (dims == 1 && x->stride[x->n - 1] == (int64_t)x->bytes && !(n % 4)) ||
-	    !x->stride[x->inner - 1] || x->stride[x->inner - 1] % (int64_t)x->bytes)
+	if (!dims || (dims == 1 && x->stride[x->n - 1] == (int64_t)x->bytes && !(n * unit % 16)) ||
+	    !x->stride[x->inner - 1] || x->stride[x->inner - 1] % unit)
 		return;
-	pitch = x->stride[x->inner - 1] / (int64_t)x->bytes;
+	pitch = x->stride[x->inner - 1] / unit;
 	*s = (struct sim_shuffle){ .n = (unsigned)n, .span = (unsigned)(high - low + 1), .rows = 1,
-				   .pitch = pitch * (int64_t)x->bytes };
-	while (magnitude(pitch) <= (int64_t)SIM_SHUFFLE_SPAN &&
-	       (s->rows + 1) * n <= (int64_t)SIM_SHUFFLE_MOST &&
-	       s->rows * magnitude(pitch) + s->span <= (int64_t)SIM_SHUFFLE_SPAN)
+				   .pitch = pitch * unit };
+	while (magnitude(pitch) <= most_span && (s->rows + 1) * n <= (int64_t)SIM_SHUFFLE_MOST &&
+	       s->rows * magnitude(pitch) + s->span <= most_span)
 		s->rows++;
 	if (s->rows * n < SHUFFLE_LEAST)
 		return;
 	low += pitch < 0 ? (s->rows - 1) * pitch : 0;
-	s->low = low * (int64_t)x->bytes;
-	for (int64_t i = 0; i < s->rows * n; i++) {
-		int64_t rest = i, place = -low;
-
-		for (unsigned d = x->n; d-- > x->inner; rest /= x->count[d])
-			place += rest % x->count[d] * (x->stride[d] / (int64_t)x->bytes);
-		s->place[i] = (int32_t)(place + rest * pitch);
-	}
-	x->rows = sim_shuffle(path, x->bytes);
+	s->low = low * unit;
+	for (int64_t i = 0; i < s->rows * n; i++)
+		s->place[i] = (uint8_t)place_of(x, i, low, pitch);
+	x->rows = sim_shuffle(path, (unsigned)unit);
 	x->shuffle = s;
 }
 

@@ -8,7 +8,8 @@
  * merge, and a contiguous run of 2, 4, 8 or 16 bytes becomes one larger element. What
  * remains is either rows, contiguous or strided (ROWS), or a transposition: one dim
  * contiguous in the source, another in the destination (TURN). Both are cut into
- * units that lanes take.
+ * units that lanes take. Rows of a few elements that lie close to each other in the
+ * source, as colours that are reversed do, go by permutations of registers.
  *
  * Operands that overlap otherwise than point by point give undefined contents, but
  * nothing worse: rows move by memmove.
@@ -24,6 +25,7 @@
 #define GRAIN_BYTES (32 << 10)
 #define MOST_SHORT 2048		/* bytes of a row, to be copied among others like it */
 #define MOST_EACH 16		/* elements of one that do not lie side by side */
+#define SHUFFLED_ROWS 4		/* so many at least that places of their elements are loaded for */
 #define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
  * unless the next instruction asks for it (sim_load.copied), or a cache holds all that the program
@@ -47,6 +49,9 @@ struct copy_plan {
 	int64_t dim[ISA_MAX_RANK], from[ISA_MAX_RANK], to[ISA_MAX_RANK];
 	int64_t piece;		/* ROWS: elements of the last dim in one unit */
 	copy_few_fn *few;	/* ROWS of which each is a unit and short; else NULL */
+	sim_column_fn *column;	/* ROWS: what copies one, or NULL */
+	sim_shuffle_fn *rows;	/* ROWS: what permutes short ones, or NULL */
+	struct sim_shuffle shuffle;
 	unsigned turned;	/* TURN: the dim contiguous in the source; the last one is
 				 * so in the destination */
 	int64_t across, down;	/* TURN: a unit's elements of dim `turned` and of the last */
@@ -177,6 +182,8 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		else if (fs == bytes && ts == bytes)
 			memmove(x.to + first * bytes, x.from + first * bytes,
 				(size_t)(m * bytes));
+		else if (p->column)
+			p->column(x.to + first * ts, x.from + first * fs, (size_t)m);
 		else
 			copy_strided(x.to + first * ts, ts, x.from + first * fs, fs, m,
 				     p->bytes);
@@ -234,14 +241,17 @@ SHORT_ROWS(each_4, EACH(cell4))
 SHORT_ROWS(each_8, EACH(cell8))
 SHORT_ROWS(each_16, EACH(cells))
 
-/* Rows side by side, each of one element over and over. */
-static void short_same(const struct copy_plan *p, char *to, const char *from, int64_t planes,
-		       int64_t rows)
+/* Rows side by side, which go by permutations, or are of one element over and over. */
+static void short_at_once(const struct copy_plan *p, char *to, const char *from, int64_t planes,
+			  int64_t rows)
 {
 	unsigned last = p->rank - 1;
 
 	for (; planes; planes--) {
-		sim_fill_rows(to, from, (size_t)rows, (size_t)p->dim[last], p->bytes);
+		if (p->rows)
+			p->rows(to, from, (size_t)rows, &p->shuffle);
+		else
+			sim_fill_rows(to, from, (size_t)rows, (size_t)p->dim[last], p->bytes);
 		from += last > 1 ? p->from[last - 2] : 0;
 		to += last > 1 ? p->to[last - 2] : 0;
 	}
@@ -395,7 +405,47 @@ static void widen(struct copy_plan *p)
 	remove_dim(p, last);
 }
 
-/* Whether rows are short_same()'s. With fewer bytes each a transposition is better. */
+/* How many of the last dims lie side by side in the destination. */
+static unsigned dense_dims(const struct copy_plan *p)
+{
+	int64_t step = p->bytes;
+	unsigned d = p->rank;
+
+	for (; d && p->to[d - 1] == step; d--)
+		step *= p->dim[d - 1];
+	return p->rank - d;
+}
+
+/* Whether the last dims are a short row that permutations copy, which then is the last dim. */
+static bool find_shuffle(const struct sim_load *load, struct copy_plan *p)
+{
+	struct sim_box x = { .n = dense_dims(p), .repeat = 1, .bytes = p->bytes };
+	unsigned outer = p->rank - x.n, last = p->rank - 1;
+	int64_t n = 1;
+
+	if (x.n < 2)
+		return false;
+	memcpy(x.count, p->dim + outer, x.n * sizeof(*x.count));
+	memcpy(x.stride, p->from + outer, x.n * sizeof(*x.stride));
+	sim_box_shuffle(&x, load->cpu->path, &p->shuffle);
+	if (!x.rows || x.count[x.inner - 1] < SHUFFLED_ROWS)
+		return false;
+	/* One row at a time that lies as it shall is copied as such. */
+	if (x.inner + 1 == x.n && p->from[last] == p->bytes && p->shuffle.rows == 1)
+		return false;
+	p->rows = x.rows;
+	p->few = short_at_once;
+	last = outer + x.inner;
+	for (unsigned d = last; d < p->rank; d++)
+		n *= p->dim[d];
+	p->rank = last + 1;
+	p->dim[last] = n;
+	p->from[last] = p->to[last] = p->bytes;
+	return true;
+}
+
+/* Whether each row is of an element over and over, the next one of the next. With fewer bytes each
+ * a transposition is better. */
 static bool is_same(const struct copy_plan *p)
 {
 	unsigned last = p->rank - 1;
@@ -437,7 +487,7 @@ static copy_few_fn *few_of(const struct copy_plan *p)
 	int64_t run = p->dim[last] * p->bytes, most = MOST_EACH;
 
 	if (is_same(p))
-		return short_same;
+		return short_at_once;
 	if (!last || run > MOST_SHORT)
 		return NULL;
 	/* row_1() takes every other byte by registers, even so few */
@@ -453,8 +503,9 @@ static copy_few_fn *few_of(const struct copy_plan *p)
 
 static void choose(struct sim_load *load, struct copy_plan *p)
 {
+	bool is_shuffled = find_shuffle(load, p);
 	unsigned last = p->rank - 1;
-	int turn = find_turn(p);
+	int turn = is_shuffled ? -1 : find_turn(p);
 	uint64_t each;
 
 	p->units = 1;
@@ -475,11 +526,15 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->may_stream = p->from[last] == p->bytes && p->to[last] == p->bytes &&
 				p->dim[last] >= STREAM_ROW / p->bytes && p->total >= STREAM_BYTES;
 		p->units *= (uint64_t)((p->dim[last] + p->piece - 1) / p->piece);
-		p->few = few_of(p);
+		if (!is_shuffled)
+			p->few = few_of(p);
+		if (p->to[last] == p->bytes && !(p->from[last] % p->bytes))
+			p->column = sim_column(load->cpu->path, p->bytes, p->from[last] / p->bytes);
 	}
 	each = p->total / p->units + 1;
 	p->grain = each > GRAIN_BYTES ? 1 : GRAIN_BYTES / each;
-	p->ns = p->total / (turn >= 0 ? 4 : 8) + p->units * (p->few ? 2 : 4);
+	p->ns = p->total / (turn >= 0 ? 4 : 8) +
+		(is_shuffled ? p->units / 2 : p->units * (p->few ? 2 : 4));
 	if (turn < 0 && (p->from[last] != p->bytes || p->to[last] != p->bytes))
 		p->ns += p->total / p->bytes / 2;
 }

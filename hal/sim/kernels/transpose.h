@@ -42,21 +42,30 @@ typedef void sim_column_fn(void *dst, const void *src, size_t n);
 sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step);
 
 /*
- * Rows of few elements of 4 bytes that lie close to each other, in another order or several times:
+ * Rows of few elements that lie close to each other, in another order or several times:
  * dst[i * n + j] = src[i * pitch + place of j], some rows at a time. Nothing before the lowest or
  * behind the highest of all these is read.
  */
-#define SIM_SHUFFLE_SPAN 16u	/* most elements that the rows taken at a time reach over, */
-#define SIM_SHUFFLE_MOST 64u	/* and that they are in dst */
+#define SIM_SHUFFLE_MOST 64u	/* elements in dst of the rows taken at a time */
 struct sim_shuffle {
 	unsigned n, span;	/* of a row: elements in dst, and that it reaches over in src */
 	unsigned rows;		/* at a time */
 	int64_t pitch, low;	/* bytes to the next row in src, and to the lowest of these rows */
-	int32_t place[SIM_SHUFFLE_MOST];	/* of each, in elements from the lowest on */
+	uint8_t place[SIM_SHUFFLE_MOST];	/* of each, in elements from the lowest on */
 };
 typedef void sim_shuffle_fn(void *dst, const void *src, size_t rows, const struct sim_shuffle *s);
-/* NULL: none is better than one by one. */
+/* For elements of 1, 2 or 4 bytes. NULL: none is better than one by one. */
 sim_shuffle_fn *sim_shuffle(enum sim_path path, unsigned bytes);
+/* Most elements that the rows taken at a time reach over in src. */
+static inline unsigned sim_shuffle_span(unsigned bytes)
+{
+	return bytes == 2 ? 32 : 16;
+}
+
+/* Each of `rows` elements `cols` times, fewer than SIM_LEAST_FILL; the sides do not meet. */
+typedef void sim_repeat_fn(void *dst, const void *src, size_t rows, size_t cols);
+/* NULL: sim_fill_rows() is as fast. */
+sim_repeat_fn *sim_repeat(enum sim_path path, unsigned bytes);
 
 /* The tables of each path, by log2 of the element's bytes. */
 extern sim_transpose_fn *const sim_transpose_portable[5];
@@ -66,7 +75,9 @@ enum { SIM_LEAST_STEP = 2, SIM_MOST_STEP = 4 };
 extern SIM_X86 sim_column_fn *const sim_column_avx2[3][SIM_MOST_STEP - SIM_LEAST_STEP + 1];
 /* Of 4 bytes, by the step; uop_chain.c's. */
 extern SIM_X86 sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1];
-extern SIM_X86 sim_shuffle_fn *const sim_wide_shuffle_avx512;
+/* Of 1, 2 and 4 bytes, and of 8 too. */
+extern SIM_X86 sim_shuffle_fn *const sim_wide_shuffle_avx512[3];
+extern SIM_X86 sim_repeat_fn *const sim_wide_repeat_avx512[4];
 /* By a step of -1. */
 extern SIM_X86 sim_column_fn *const sim_back_avx2[4];
 

@@ -26,5 +26,12 @@ sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step)
 
 sim_shuffle_fn *sim_shuffle(enum sim_path path, unsigned bytes)
 {
-	return path == SIM_AVX512 && bytes == 4 ? sim_wide_shuffle_avx512 : NULL;
+	return path == SIM_AVX512 && bytes <= 4 ? sim_wide_shuffle_avx512[__builtin_ctz(bytes)] :
+		NULL;
+}
+
+sim_repeat_fn *sim_repeat(enum sim_path path, unsigned bytes)
+{
+	return path == SIM_AVX512 && bytes <= 8 ? sim_wide_repeat_avx512[__builtin_ctz(bytes)] :
+		NULL;
 }

@@ -3,8 +3,8 @@
  * Chains, for one path: see path.h. One operation joins many arrays, element by element, in
  * their order. What is joined so far stays in a block that the cache nearest to the core
  * holds, while elements are read from where they lie: as a window's are, of which each
- * belongs to several windows. Columns of elements that no chain joins are here for the widest
- * registers, which pick sixteen at once.
+ * belongs to several windows. Columns and short rows of elements that no chain joins are here for
+ * the widest registers, which pick all their elements at once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -361,52 +361,163 @@ sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1] 
 	column_2, column_3, column_4,
 };
 
-static __mmask16 first(size_t n)
+/* The first n lanes, of `lanes`. */
+static inline __mmask64 first(size_t n, size_t lanes)
 {
-	return (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
+	return (n < lanes ? 1ull << n : lanes < 64 ? 1ull << lanes : 0) - 1;
 }
 
-/* So many rows at a time, of which n registers are made. Where rows lie one before the other the
- * last ones are the lowest, and there may be fewer of them. */
-static inline __attribute__((always_inline)) void
-shuffle_rows(int32_t **to, const int32_t **from, size_t times, size_t rows,
-	     const struct sim_shuffle *s, const size_t n)
+/*
+ * Registers of elements of each size, picked by their places. Of bytes only those of 16 can be
+ * picked from, without VBMI: each quarter of a register has them all.
+ */
+#define LOAD_1(mask, p) \
+	_mm512_broadcast_i32x4(_mm_maskz_loadu_epi8((__mmask16)(mask), p))
+#define LOAD_2(mask, p) _mm512_maskz_loadu_epi16((__mmask32)(mask), p)
+#define LOAD_4(mask, p) _mm512_maskz_loadu_epi32((__mmask16)(mask), p)
+#define LOAD_8(mask, p) _mm512_maskz_loadu_epi64((__mmask8)(mask), p)
+#define PICK_1(place, x) _mm512_shuffle_epi8(x, place)
+#define PICK_2(place, x) _mm512_permutexvar_epi16(place, x)
+#define PICK_4(place, x) _mm512_permutexvar_epi32(place, x)
+#define PICK_8(place, x) _mm512_permutexvar_epi64(place, x)
+#define STORE_1(p, mask, x) _mm512_mask_storeu_epi8(p, mask, x)
+#define STORE_2(p, mask, x) _mm512_mask_storeu_epi16(p, (__mmask32)(mask), x)
+#define STORE_4(p, mask, x) _mm512_mask_storeu_epi32(p, (__mmask16)(mask), x)
+#define STORE_8(p, mask, x) _mm512_mask_storeu_epi64(p, (__mmask8)(mask), x)
+
+/* Places of a register, from a byte each. */
+#define WIDEN_1(p) _mm512_loadu_si512(p)
+#define WIDEN_2(p) _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(p)))
+#define WIDEN_4(p) _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(p)))
+
+/*
+ * So many rows at a time, of which n registers are made. Where rows lie one before the other the
+ * last ones are the lowest, and there may be fewer of them. What is stored beyond them is written
+ * over by those that come next, as long as there are enough.
+ */
+#define SHUFFLE_ROWS(bytes, T, SPAN) \
+static inline __attribute__((always_inline)) void \
+shuffle_rows_##bytes(T **to, const T **from, size_t times, size_t rows, \
+		     const struct sim_shuffle *s, const size_t n) \
+{ \
+	const size_t lanes = 64 / (bytes); \
+	const int64_t pitch = s->pitch / (bytes); \
+	const size_t apart = (size_t)(pitch < 0 ? -pitch : pitch), each = rows * s->n; \
+	const __mmask64 all = first((rows - 1) * apart + s->span, SPAN); \
+	const __mmask64 read = pitch < 0 ? all << (s->rows - rows) * apart : all; \
+	const __mmask64 last = first(each - lanes * (n - 1), lanes); \
+	size_t whole = each * times < lanes * n ? 0 : (each * times - lanes * n) / each + 1; \
+	__m512i place[SIM_SHUFFLE_MOST * (bytes) / 64]; \
+	T *d = *to; \
+	const T *p = *from; \
+\
+	for (size_t i = 0; i < n; i++) \
+		place[i] = WIDEN_##bytes(s->place + lanes * i); \
+	for (; whole; whole--, times--, d += each, p += (int64_t)rows * pitch) { \
+		const __m512i x = LOAD_##bytes(read, p); \
+\
+		for (size_t i = 0; i < n; i++) \
+			_mm512_storeu_si512(d + lanes * i, PICK_##bytes(place[i], x)); \
+	} \
+	for (; times; times--, d += each, p += (int64_t)rows * pitch) { \
+		const __m512i x = LOAD_##bytes(read, p); \
+\
+		for (size_t i = 0; i + 1 < n; i++) \
+			_mm512_storeu_si512(d + lanes * i, PICK_##bytes(place[i], x)); \
+		STORE_##bytes(d + lanes * (n - 1), last, PICK_##bytes(place[n - 1], x)); \
+	} \
+	*to = d; \
+	*from = p; \
+}
+#define SHUFFLE(bytes, T, SPAN, TAKE) \
+SHUFFLE_ROWS(bytes, T, SPAN) \
+static void shuffle_##bytes(void *dst, const void *src, size_t rows, const struct sim_shuffle *s) \
+{ \
+	const T *from = (const void *)((const char *)src + s->low); \
+	size_t times = rows / s->rows, more = s->rows; \
+	T *to = dst; \
+\
+	for (unsigned part = 0; part < 2; part++, times = 1, more = rows % s->rows) { \
+		if (!times || !more) \
+			continue; \
+		TAKE \
+	} \
+}
+#define TAKE(bytes, n) shuffle_rows_##bytes(&to, &from, times, more, s, n)
+SHUFFLE(1, uint8_t, 16, TAKE(1, 1);)
+SHUFFLE(2, uint16_t, 32, if (more * s->n > 32) TAKE(2, 2); else TAKE(2, 1);)
+SHUFFLE(4, uint32_t, 16, switch ((more * s->n - 1) / 16) {
+	case 0: TAKE(4, 1); break;
+	case 1: TAKE(4, 2); break;
+	case 2: TAKE(4, 3); break;
+	default: TAKE(4, 4); break;
+})
+sim_shuffle_fn *const sim_wide_shuffle_avx512[3] = { shuffle_1, shuffle_2, shuffle_4 };
+
+/* i / cols of as many i from `first` on as a register has lanes, by each / 65536: below
+ * 65536 / cols that is right. */
+static inline __m512i quotients_2(unsigned first, unsigned each)
 {
-	const int64_t pitch = s->pitch / 4;
-	const size_t apart = (size_t)(pitch < 0 ? -pitch : pitch), each = rows * s->n;
-	const __mmask16 all = first((rows - 1) * apart + s->span);
-	const __mmask16 last = first(each - 16 * (n - 1));
-	const __mmask16 read = pitch < 0 ? (__mmask16)(all << (s->rows - rows) * apart) : all;
-	__m512i place[SIM_SHUFFLE_MOST / 16];
+	const __m512i i = _mm512_add_epi16(_mm512_set1_epi16((int16_t)first),
+			_mm512_cvtepu8_epi16(_mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+				11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+				27, 28, 29, 30, 31)));
 
-	for (size_t i = 0; i < n; i++)
-		place[i] = _mm512_loadu_si512(s->place + 16 * i);
-	for (; times; times--, *to += each, *from += (int64_t)rows * pitch) {
-		const __m512i x = _mm512_maskz_loadu_epi32(read, *from);
-
-		for (size_t i = 0; i + 1 < n; i++)
-			_mm512_storeu_si512(*to + 16 * i, _mm512_permutexvar_epi32(place[i], x));
-		_mm512_mask_storeu_epi32(*to + 16 * (n - 1), last,
-					 _mm512_permutexvar_epi32(place[n - 1], x));
-	}
+	return _mm512_mulhi_epu16(i, _mm512_set1_epi16((int16_t)each));
 }
 
-static void shuffle(void *dst, const void *src, size_t rows, const struct sim_shuffle *s)
+static inline __m512i quotients_1(unsigned first, unsigned each)
 {
-	const int32_t *from = (const int32_t *)((const char *)src + s->low);
-	size_t times = rows / s->rows, more = s->rows;
-	int32_t *to = dst;
+	const __m256i low = _mm512_cvtepi16_epi8(quotients_2(first, each));
 
-	for (unsigned part = 0; part < 2; part++, times = 1, more = rows % s->rows) {
-		if (!times || !more)
-			continue;
-		switch ((more * s->n - 1) / 16) {
-		case 0: shuffle_rows(&to, &from, times, more, s, 1); break;
-		case 1: shuffle_rows(&to, &from, times, more, s, 2); break;
-		case 2: shuffle_rows(&to, &from, times, more, s, 3); break;
-		default: shuffle_rows(&to, &from, times, more, s, 4); break;
-		}
-	}
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low),
+				  _mm512_cvtepi16_epi8(quotients_2(first + 32, each)), 1);
 }
-sim_shuffle_fn *const sim_wide_shuffle_avx512 = shuffle;
+
+static inline __m512i quotients_4(unsigned first, unsigned each)
+{
+	return _mm512_cvtepu16_epi32(_mm512_castsi512_si256(quotients_2(first, each)));
+}
+
+static inline __m512i quotients_8(unsigned first, unsigned each)
+{
+	return _mm512_cvtepu16_epi64(_mm512_castsi512_si128(quotients_2(first, each)));
+}
+
+/* As many elements at a time as a register can be picked from, which make `n` registers. */
+#define REPEAT(bytes, T, SPAN) \
+static void repeat_##bytes(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	const size_t lanes = 64 / (bytes), n = ((SPAN) * cols + lanes - 1) / lanes; \
+	const unsigned part = (unsigned)(65536 / cols + 1); \
+	__m512i place[SIM_LEAST_FILL]; \
+	const T *from = src; \
+	T *to = dst; \
+\
+	for (size_t k = 0; k < n; k++) \
+		place[k] = quotients_##bytes((unsigned)(k * lanes), part); \
+	for (; rows >= (SPAN) && rows * cols >= n * lanes; rows -= (SPAN), from += (SPAN)) { \
+		const __m512i x = LOAD_##bytes(first(SPAN, SPAN), from); \
+\
+		for (size_t k = 0; k < n; k++) \
+			_mm512_storeu_si512(to + k * lanes, PICK_##bytes(place[k], x)); \
+		to += (SPAN) * cols; \
+	} \
+	while (rows) { \
+		const size_t few = rows < (SPAN) ? rows : (SPAN); \
+		const __m512i x = LOAD_##bytes(first(few, SPAN), from); \
+\
+		for (size_t k = 0; k * lanes < few * cols; k++) \
+			STORE_##bytes(to + k * lanes, first(few * cols - k * lanes, lanes), \
+				      PICK_##bytes(place[k], x)); \
+		to += few * cols; \
+		from += few; \
+		rows -= few; \
+	} \
+}
+REPEAT(1, uint8_t, 16)
+REPEAT(2, uint16_t, 32)
+REPEAT(4, uint32_t, 16)
+REPEAT(8, uint64_t, 8)
+sim_repeat_fn *const sim_wide_repeat_avx512[4] = { repeat_1, repeat_2, repeat_4, repeat_8 };
 #endif

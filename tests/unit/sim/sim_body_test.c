@@ -302,6 +302,36 @@ static void read_column(enum sim_path path, unsigned bytes, int64_t step, size_t
 	free(to);
 }
 
+/* Elements of a memory that ends with them, each a few times, to one that ends with these. */
+static void repeat(enum sim_path path, unsigned bytes, size_t rows, size_t cols)
+{
+	size_t n = rows * bytes;
+	uint8_t *from = malloc(n), *to = malloc(n * cols + 1);
+
+	for (size_t i = 0; i < n; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	to[n * cols] = 0x5a;
+	sim_repeat(path, bytes)(to, from, rows, cols);
+	for (size_t i = 0; i < rows * cols; i++)
+		assert_memory_equal(to + i * bytes, from + i / cols * bytes, bytes);
+	assert_int_equal(to[n * cols], 0x5a);
+	free(from);
+	free(to);
+}
+
+static void repeated_as_one_by_one(void **state)
+{
+	struct sim_cpu own;
+
+	(void)state;
+	sim_cpu_detect(&own);
+	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
+		for (size_t cols = 2; cols < SIM_LEAST_FILL && sim_repeat(own.path, bytes); cols++)
+			for (size_t rows = 1; rows < 100; rows += rows < 35 ? 1 : 13)
+				repeat(own.path, bytes, rows, cols);
+	assert_null(sim_repeat(SIM_PORTABLE, 4));
+}
+
 static void columns_are_as_one_by_one(void **state)
 {
 	struct sim_cpu own;
@@ -936,6 +966,7 @@ int main(void)
 		cmocka_unit_test(iota_counts_from_the_tile),
 		cmocka_unit_test(tiles_survive_memory),
 		cmocka_unit_test(columns_are_as_one_by_one),
+		cmocka_unit_test(repeated_as_one_by_one),
 		cmocka_unit_test(shifts_that_rotate_and_that_do_not),
 		cmocka_unit_test(comparisons_select),
 		cmocka_unit_test(constants_divide),

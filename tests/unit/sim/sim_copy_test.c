@@ -179,6 +179,41 @@ static void repeated_elements(struct vt *t, const char *path)
 			}
 }
 
+/* Rows of one or two dims of a few elements that lie close to each other, in any order, with gaps
+ * and repeated, one behind and one before the other, in numbers that leave a rest; planes. Source
+ * and destination end where the last element does. */
+static void rows_in_another_order(struct vt *t, const char *path)
+{
+	static const int64_t rows[] = { 3, 4, 5, 17, 333, 5000 };
+	uint64_t seed = 41;
+
+	(void)path;
+	for (int round = 0; round < 3000; round++) {
+		int64_t b = 1 << vt_random(&seed) % 5, low = 0, high = 0;
+		int64_t many = rows[vt_random(&seed) % (round % 16 ? 5 : 6)];
+		struct isa_copy c = { .rank = 4, .elem_bytes = (uint8_t)b,
+			.dim = { in_range(&seed, 1, 3), many, in_range(&seed, 1, 5),
+				 in_range(&seed, 1, 9) } };
+		int64_t step[4] = { 0, in_range(&seed, -20, 20), in_range(&seed, -6, 6),
+				    in_range(&seed, -3, 3) };
+		int64_t to = b;
+
+		step[0] = many * 21 + 70;
+		for (unsigned d = 4; d-- > 0; to *= c.dim[d]) {
+			int64_t reach = (c.dim[d] - 1) * step[d];
+
+			*(reach < 0 ? &low : &high) += reach;
+			c.src.stride[d] = step[d] * b;
+			c.dst.stride[d] = to;
+			if (!d && round % 3 == 0)
+				c.dst.stride[0] = to + b;
+		}
+		c.src.offset = -low * b;
+		compare(t, &seed, &c, (uint64_t)((high - low + 1) * b),
+			(uint64_t)(to + (round % 3 ? 0 : (c.dim[0] - 1) * b)));
+	}
+}
+
 /* Pieces of rows that are a little shorter or longer than some of them; a byte between rows. */
 static void rows_end_where_they_should(struct vt *t, const char *path)
 {
@@ -260,6 +295,12 @@ static void repeated_elements_match(void **state)
 {
 	(void)state;
 	in_each_path(repeated_elements);
+}
+
+static void rows_in_another_order_match(void **state)
+{
+	(void)state;
+	in_each_path(rows_in_another_order);
 }
 
 static void few_rows_turned_match(void **state)
@@ -355,6 +396,7 @@ int main(void)
 		cmocka_unit_test(few_rows_turned_match),
 		cmocka_unit_test(short_rows_match),
 		cmocka_unit_test(repeated_elements_match),
+		cmocka_unit_test(rows_in_another_order_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
 		cmocka_unit_test(no_more_than_one_last_cache_is_counted_on),
