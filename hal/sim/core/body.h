@@ -92,6 +92,17 @@ void sim_out_identity(const struct sim_run *run, const struct sim_ref *ref, uint
 void sim_fill(void *to, const void *one, size_t n, size_t bytes);
 /* Each of `rows` elements of 1, 2, 4, 8 or 16 bytes `cols` times; the sides do not meet. */
 void sim_fill_rows(void *to, const void *from, size_t rows, size_t cols, size_t bytes);
+/* The same by what the path has for it. */
+static inline void sim_spread_rows(enum sim_path path, void *to, const void *from, size_t rows,
+				   size_t cols, size_t bytes)
+{
+	sim_repeat_fn *repeat = sim_repeat(path, (unsigned)bytes);
+
+	if (repeat && cols > 1 && cols < SIM_LEAST_FILL)
+		repeat(to, from, rows, cols);
+	else
+		sim_fill_rows(to, from, rows, cols, bytes);
+}
 /* A tile's address in an operand. */
 static inline uint8_t *sim_tile_at(const struct sim_ref *ref, const uint8_t *first,
 				   const struct sim_tile *tile)

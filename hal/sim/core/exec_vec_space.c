@@ -548,6 +548,10 @@ static void store(const struct vec_job *job, unsigned j, const struct sim_tile *
 	else if (job->plan->out_box[j] && !is_spread && !is_row && is_full(job->plan, tile))
 		sim_box_out(job->plan->out_box[j], sim_tile_at(&out->ref, job->out[j], tile),
 			    value);
+	else if (is_row && tile->rows > 1 && !out->row_value && out->combine == ISA_STORE &&
+		 sim_tile_kind(&out->ref, tile) == SIM_TILE_DENSE)
+		sim_spread_rows(job->run->cpu->path, sim_tile_at(&out->ref, job->out[j], tile),
+				value, tile->rows, tile->cols, elem_bytes(out->ref.elem));
 	else if (out->row_value)
 		store_row_value(out, job->out[j], tile, value, is_spread, out->combine);
 	else

@@ -958,8 +958,8 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 void tc_fuse_block(struct tc_ctx *c, struct tc_block *b)
 {
 	unsigned n = 0;
-	struct tc_op *prev;
 
+	tc_take_turns(c, b);
 	for (struct tc_op *op = b->first; op; op = op->next) {
 		struct note *note = arena_alloc(&c->arena, sizeof(*note));
 
@@ -968,7 +968,7 @@ void tc_fuse_block(struct tc_ctx *c, struct tc_block *b)
 		note->position = n++;
 		op->side = note;
 	}
-	for (struct tc_op *op = b->last; op; op = prev) {
+	for (struct tc_op *op = b->last, *prev; op; op = prev) {
 		prev = op->prev;
 		if (is_root(op)) {
 			struct tc_op *mark = op->next;

@@ -73,6 +73,14 @@ unsigned tc_values_for(const struct tc_op *op);
  * that are there stay. fuse.c */
 void tc_fuse_block(struct tc_ctx *c, struct tc_block *b);
 
+/* ---- pieces.c ---- */
+
+/* Before fusing: arrays whose elements take turns in a concatenation are made by elementwise work. */
+void tc_take_turns(struct tc_ctx *c, struct tc_block *b);
+/* Does work on what is spread out, or reversed, before two dims of it are joined: replaces op, with
+ * the same bits. False: it stays. */
+bool tc_work_before_join(struct tc_ctx *c, struct tc_op *op);
+
 /* ---- taps.c ---- */
 
 /* Windows [first, first + count) of a reduce_window along a dim, of which each has its elements

@@ -19,7 +19,6 @@
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/simpler.h"
 #include "runtime/compiler/passes.h"
 
 /* Of a gather or scatter by one index each: its operand of indices; -1: it is none. A scatter of

@@ -552,6 +552,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 	       write_power(c, op) || turn_product(c, op) || tc_cancel_turns(c, op) ||
 	       tc_join_turned(c, op) || tc_interleave(c, op) || tc_put_together(c, op) ||
 	       tc_work_before_ones(c, op) || tc_work_on_slices(c, op) ||
+	       tc_work_before_join(c, op) ||
 	       tc_simplify_logic(c, op) || tc_know_place(c, op) ||
 	       tc_count_narrowly(c, op) || tc_simplify_whole(c, op) ||
 	       tc_take_apart(c, op);
