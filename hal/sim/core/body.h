@@ -129,6 +129,7 @@ struct sim_box {
 	size_t row_bytes;		/* dense, if rows repeat */
 	int64_t count[ISA_MAX_RANK], stride[ISA_MAX_RANK];
 	sim_column_fn *column;		/* what makes the innermost dim dense, or NULL */
+	sim_zip_fn *zip;		/* of outputs: what stores several by turns, or NULL */
 	/* What makes the dims from `inner` on dense for all of the dim before them, or NULL. */
 	sim_shuffle_fn *rows;
 	const struct sim_shuffle *shuffle;

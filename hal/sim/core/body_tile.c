@@ -749,6 +749,7 @@ static void zip_three(char *to, const char *const v[3], int64_t n)
 struct zip {
 	const void *const *values;
 	unsigned n, bytes;
+	sim_zip_fn *fn;
 };
 
 static void zip_run(void *arg, const struct run_of *run)
@@ -759,7 +760,14 @@ static void zip_run(void *arg, const struct run_of *run)
 	enum { CHUNK = 64 };	/* elements that stay in L1 until all values have theirs */
 	const struct zip *z = arg;
 	const size_t first = run->first * z->bytes;
+	const void *from[SIM_ZIP_MOST];
 
+	if (z->fn && z->n <= SIM_ZIP_MOST) {
+		for (unsigned k = 0; k < z->n; k++)
+			from[k] = (const char *)z->values[k] + first;
+		z->fn(run->to, from, z->n, (size_t)run->n);
+		return;
+	}
 	if (z->n == 2 && z->bytes <= 8) {
 		pairs[__builtin_ctz(z->bytes)](run->to, (const char *)z->values[0] + first,
 					       (const char *)z->values[1] + first, run->n);
@@ -782,7 +790,7 @@ static void zip_run(void *arg, const struct run_of *run)
 
 void sim_box_zip(const struct sim_box *x, void *to, const void *const *values, unsigned n)
 {
-	struct zip z = { .values = values, .n = n, .bytes = x->bytes };
+	struct zip z = { .values = values, .n = n, .bytes = x->bytes, .fn = x->zip };
 
 	each_run(x, to, zip_run, &z, NULL);
 }

@@ -119,6 +119,7 @@ static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref 
 	if (x->n && !(x->stride[x->n - 1] % (int64_t)x->bytes))
 		x->column = sim_column(load->cpu->path, x->bytes,
 				       x->stride[x->n - 1] / (int64_t)x->bytes);
+	x->zip = sim_zip(load->cpu->path, x->bytes);
 	sim_box_shuffle(x, load->cpu->path, &both->shuffle);
 	return x;
 }

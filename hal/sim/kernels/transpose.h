@@ -67,6 +67,12 @@ typedef void sim_repeat_fn(void *dst, const void *src, size_t rows, size_t cols)
 /* NULL: sim_fill_rows() is as fast. */
 sim_repeat_fn *sim_repeat(enum sim_path path, unsigned bytes);
 
+/* to[i * n + k] = values[k][i] for i < n_each, of n arrays: 2 to SIM_ZIP_MOST. */
+enum { SIM_ZIP_MOST = 4 };
+typedef void sim_zip_fn(void *to, const void *const *values, unsigned n, size_t n_each);
+/* NULL: none is better than what portable code does. */
+sim_zip_fn *sim_zip(enum sim_path path, unsigned bytes);
+
 /* The tables of each path, by log2 of the element's bytes. */
 extern sim_transpose_fn *const sim_transpose_portable[5];
 extern SIM_X86 sim_transpose_fn *const sim_transpose_avx2[5];
@@ -75,9 +81,13 @@ enum { SIM_LEAST_STEP = 2, SIM_MOST_STEP = 4 };
 extern SIM_X86 sim_column_fn *const sim_column_avx2[3][SIM_MOST_STEP - SIM_LEAST_STEP + 1];
 /* Of 4 bytes, by the step; uop_chain.c's. */
 extern SIM_X86 sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1];
+/* By the step back. */
+extern SIM_X86 sim_column_fn *const sim_wide_back_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1];
 /* Of 1, 2 and 4 bytes, and of 8 too. */
 extern SIM_X86 sim_shuffle_fn *const sim_wide_shuffle_avx512[3];
 extern SIM_X86 sim_repeat_fn *const sim_wide_repeat_avx512[4];
+/* Of 4 bytes. */
+extern SIM_X86 sim_zip_fn *const sim_wide_zip_avx512;
 /* By a step of -1. */
 extern SIM_X86 sim_column_fn *const sim_back_avx2[4];
 

@@ -17,6 +17,8 @@ sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step)
 
 	if (path != SIM_PORTABLE && step == -1 && bytes <= 8)
 		return sim_back_avx2[__builtin_ctz(bytes)];
+	if (path == SIM_AVX512 && bytes == 4 && step >= -SIM_MOST_STEP && step <= -SIM_LEAST_STEP)
+		return sim_wide_back_avx512[-step - SIM_LEAST_STEP];
 	if (path == SIM_PORTABLE || bytes > 4 || step < SIM_LEAST_STEP || step > SIM_MOST_STEP)
 		return NULL;
 	if (path == SIM_AVX512 && bytes == 4)
@@ -34,4 +36,9 @@ sim_repeat_fn *sim_repeat(enum sim_path path, unsigned bytes)
 {
 	return path == SIM_AVX512 && bytes <= 8 ? sim_wide_repeat_avx512[__builtin_ctz(bytes)] :
 		NULL;
+}
+
+sim_zip_fn *sim_zip(enum sim_path path, unsigned bytes)
+{
+	return path == SIM_AVX512 && bytes == 4 ? sim_wide_zip_avx512 : NULL;
 }

@@ -357,6 +357,32 @@ COLUMN(3, x = _mm512_mask_permutexvar_epi32(x, 0xf800, PLACES(3), _mm512_loadu_s
 COLUMN(4, x = _mm512_mask_blend_epi32(0xff00, x, _mm512_permutex2var_epi32(
 		_mm512_loadu_si512(src + 32), PLACES(4), _mm512_loadu_si512(src + 48)));)
 #undef COLUMN
+/* From the last to the first: the first of S registers begins right behind the element that is
+ * next. */
+#define BACK(S, MORE) \
+static void back_##S(void *to, const void *from, size_t n) \
+{ \
+	const __m512i place = _mm512_sub_epi32(_mm512_set1_epi32(16 * (S) - 1), PLACES(S)); \
+	const uint32_t *src = from; \
+	uint32_t *dst = to; \
+	for (; n > 16; n -= 16, dst += 16, src -= 16 * (S)) { \
+		const uint32_t *low = src - 16 * (S) + 1; \
+		__m512i x = _mm512_permutex2var_epi32(_mm512_loadu_si512(low), place, \
+						      _mm512_loadu_si512(low + 16)); \
+		MORE \
+		_mm512_storeu_si512(dst, x); \
+	} \
+	for (; n; n--, dst++, src -= (S)) \
+		memcpy(dst, src, sizeof(*dst)); \
+}
+BACK(2,)
+BACK(3, x = _mm512_mask_permutexvar_epi32(x, 0x3f, place, _mm512_loadu_si512(low + 32));)
+BACK(4, x = _mm512_mask_blend_epi32(0xff, x, _mm512_permutex2var_epi32(
+		_mm512_loadu_si512(low + 32), place, _mm512_loadu_si512(low + 48)));)
+#undef BACK
+sim_column_fn *const sim_wide_back_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
+	back_2, back_3, back_4,
+};
 sim_column_fn *const sim_wide_column_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
 	column_2, column_3, column_4,
 };
@@ -520,4 +546,62 @@ REPEAT(2, uint16_t, 32)
 REPEAT(4, uint32_t, 16)
 REPEAT(8, uint64_t, 8)
 sim_repeat_fn *const sim_wide_repeat_avx512[4] = { repeat_1, repeat_2, repeat_4, repeat_8 };
+
+/* Which element of which array is where in register k of those that 16 elements each of n make. */
+struct turn { __m512i of_two; __m512i of_one; __mmask16 third, fourth; };
+
+static inline struct turn turn_of(unsigned k, unsigned n)
+{
+	const __m512i all = _mm512_add_epi32(_mm512_set1_epi32((int)(16 * k)), PLACES(1));
+	const __m512i i = quotients_4(16 * k, 65536 / n + 1);
+	const __m512i times = _mm512_mullo_epi32(i, _mm512_set1_epi32((int)n));
+	const __m512i which = _mm512_sub_epi32(all, times);
+
+	return (struct turn){
+		_mm512_add_epi32(i, _mm512_slli_epi32(which, 4)), i,
+		_mm512_cmpeq_epi32_mask(which, _mm512_set1_epi32(2)),
+		_mm512_cmpeq_epi32_mask(which, _mm512_set1_epi32(3)),
+	};
+}
+
+static inline __attribute__((always_inline)) void
+zip(uint32_t *to, const void *const *values, size_t n_each, const unsigned n)
+{
+	struct turn t[SIM_ZIP_MOST];
+	size_t i = 0;
+
+	for (unsigned k = 0; k < n; k++)
+		t[k] = turn_of(k, n);
+	for (; i < n_each; i += 16, to += 16 * n) {
+		const __mmask16 few = (__mmask16)first(n_each - i, 16);
+		__m512i v[SIM_ZIP_MOST];
+
+		for (unsigned k = 0; k < n; k++)
+			v[k] = _mm512_maskz_loadu_epi32(few, (const uint32_t *)values[k] + i);
+		for (unsigned k = 0; k < n; k++) {
+			__m512i x = _mm512_permutex2var_epi32(v[0], t[k].of_two, v[1]);
+
+			if (n > 2)
+				x = _mm512_mask_permutexvar_epi32(x, t[k].third, t[k].of_one, v[2]);
+			if (n > 3)
+				x = _mm512_mask_permutexvar_epi32(x, t[k].fourth, t[k].of_one,
+								  v[3]);
+			if (n_each - i >= 16)
+				_mm512_storeu_si512(to + 16 * k, x);
+			else if ((n_each - i) * n > 16 * k)
+				_mm512_mask_storeu_epi32(to + 16 * k, (__mmask16)first(
+					(n_each - i) * n - 16 * k, 16), x);
+		}
+	}
+}
+
+static void zip_all(void *to, const void *const *values, unsigned n, size_t n_each)
+{
+	switch (n) {
+	case 2: zip(to, values, n_each, 2); break;
+	case 3: zip(to, values, n_each, 3); break;
+	default: zip(to, values, n_each, 4); break;
+	}
+}
+sim_zip_fn *const sim_wide_zip_avx512 = zip_all;
 #endif

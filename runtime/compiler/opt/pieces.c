@@ -292,9 +292,8 @@ bool tc_work_before_join(struct tc_ctx *c, struct tc_op *op)
 	if (is_halves)
 		tc_set_operand(op, (unsigned)joined,
 			       turn_halves(&b, tc_in(op, (unsigned)joined)->def, &s));
-	tc_replace(op, tc_build_reshape(&b, split_work(&b, op, &s),
-						   op->results[0].type->rank,
-						   op->results[0].type->dim));
+	tc_replace(op, tc_build_reshape(&b, split_work(&b, op, &s), op->results[0].type->rank,
+					op->results[0].type->dim));
 	return true;
 }
 

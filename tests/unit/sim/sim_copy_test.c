@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* COPY: any strides, all element sizes, each path, against plain loops. */
+/* COPY: any strides, all element sizes, each path, against plain loops; and kernels that place
+ * elements some at a time. */
 #include "hal/base/files.h"
+#include "hal/sim/core/body.h"
 #include "tests/unit/sim/sim_insn.h"
 
 static const struct sim_family *const used __attribute__((used)) = &sim_family_copy;
@@ -309,6 +311,68 @@ static void few_rows_turned_match(void **state)
 	in_each_path(few_rows_turned);
 }
 
+/* Elements of a memory that ends with them, each a few times, to one that ends with these. */
+static void repeat(enum sim_path path, unsigned bytes, size_t rows, size_t cols)
+{
+	size_t n = rows * bytes;
+	uint8_t *from = malloc(n), *to = malloc(n * cols + 1);
+
+	for (size_t i = 0; i < n; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	to[n * cols] = 0x5a;
+	sim_repeat(path, bytes)(to, from, rows, cols);
+	for (size_t i = 0; i < rows * cols; i++)
+		assert_memory_equal(to + i * bytes, from + i / cols * bytes, bytes);
+	assert_int_equal(to[n * cols], 0x5a);
+	free(from);
+	free(to);
+}
+
+static void repeated_as_one_by_one(void **state)
+{
+	struct sim_cpu own;
+
+	(void)state;
+	sim_cpu_detect(&own);
+	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
+		for (size_t cols = 2; cols < SIM_LEAST_FILL && sim_repeat(own.path, bytes); cols++)
+			for (size_t rows = 1; rows < 100; rows += rows < 35 ? 1 : 13)
+				repeat(own.path, bytes, rows, cols);
+	assert_null(sim_repeat(SIM_PORTABLE, 4));
+}
+
+/* Elements of arrays that end with them, by turns, to one that ends with the last. */
+static void take_turns(enum sim_path path, unsigned n, size_t each)
+{
+	uint32_t *values[SIM_ZIP_MOST], *to = malloc((n * each + 1) * 4);
+
+	for (unsigned k = 0; k < n; k++) {
+		values[k] = malloc(each * 4);
+		for (size_t i = 0; i < each; i++)
+			values[k][i] = (uint32_t)(i * n + k);
+	}
+	to[n * each] = 0x5a5a5a5a;
+	sim_zip(path, 4)(to, (const void *const *)values, n, each);
+	for (size_t i = 0; i < n * each; i++)
+		assert_int_equal(to[i], i);
+	assert_int_equal(to[n * each], 0x5a5a5a5a);
+	for (unsigned k = 0; k < n; k++)
+		free(values[k]);
+	free(to);
+}
+
+static void turns_are_taken(void **state)
+{
+	struct sim_cpu own;
+
+	(void)state;
+	sim_cpu_detect(&own);
+	for (unsigned n = 2; n <= SIM_ZIP_MOST && sim_zip(own.path, 4); n++)
+		for (size_t each = 1; each < 70; each++)
+			take_turns(own.path, n, each);
+	assert_null(sim_zip(SIM_PORTABLE, 4));
+}
+
 /* A copy onto itself keeps what is there; overlap must not leave the binding. */
 static void overlap_is_harmless(void **state)
 {
@@ -397,6 +461,8 @@ int main(void)
 		cmocka_unit_test(short_rows_match),
 		cmocka_unit_test(repeated_elements_match),
 		cmocka_unit_test(rows_in_another_order_match),
+		cmocka_unit_test(repeated_as_one_by_one),
+		cmocka_unit_test(turns_are_taken),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
 		cmocka_unit_test(no_more_than_one_last_cache_is_counted_on),
