@@ -78,7 +78,7 @@ void tc_pass_combine_sums(struct tc_ctx *c);	/* opt/combine.c: of small all_redu
 void tc_pass_combine(struct tc_ctx *c);		/* opt/combine.c: of small meetings one */
 void tc_pass_unroll(struct tc_ctx *c);		/* loop/unroll.c: several turns are one */
 void tc_pass_empty(struct tc_ctx *c);		/* loop/empty.c: what loops fill begins empty */
-void tc_pass_indexed(struct tc_ctx *c);		/* opt/indexed.c: GATHER wraps, and fills */
+void tc_pass_indexed(struct tc_ctx *c);		/* simplify/indexed.c: GATHER wraps, and fills */
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
 void tc_pass_boxes(struct tc_ctx *c);		/* opt/boxes.c: reads what is put together */
 void tc_pass_strip(struct tc_ctx *c);		/* loop/strip.c: large arrays in passing */

@@ -75,7 +75,8 @@ void tc_fuse_block(struct tc_ctx *c, struct tc_block *b);
 
 /* ---- pieces.c ---- */
 
-/* Before fusing: arrays whose elements take turns in a concatenation are made by elementwise work. */
+/* Before fusing: arrays whose elements take turns in a concatenation are made by elementwise
+ * work. */
 void tc_take_turns(struct tc_ctx *c, struct tc_block *b);
 /* Does work on what is spread out, or reversed, before two dims of it are joined: replaces op, with
  * the same bits. False: it stays. */

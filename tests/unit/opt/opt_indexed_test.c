@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gathers and scatters do themselves (opt/indexed.c), by the text after the pass. */
+/* What gathers and scatters do themselves (simplify/indexed.c), by the text after the pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -11,15 +11,16 @@
  * nothing: each further one adds to what is there of those before it, so that tables of zeros are
  * neither made nor added up.
  *
- * Requires: the program is simple (opt/simplify.c); nobody but fusing and emission comes later,
- * since the attributes `wrap` and `fill` are not StableHLO's. Ensures: the same results, but for
- * the order in which what several scatters add up together is added.
+ * Requires: the program is simple (simplify/simplify.c); nobody but fusing and emission comes
+ * later, since the attributes `wrap` and `fill` are not StableHLO's. Ensures: the same results,
+ * but for the order in which what several scatters add up together is added.
  */
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/passes.h"
+#include "runtime/compiler/simplify/simpler.h"
 
 /* Of a gather or scatter by one index each: its operand of indices; -1: it is none. A scatter of
  * single elements goes one by one through its indices, which a fusion wraps sooner. */
