@@ -306,32 +306,46 @@ static void move_dim(int64_t *of, unsigned d, unsigned to)
 	of[to] = moved;
 }
 
-/* Leading dims of the window that lie outside the batch in the result become dims of the batch, the
- * first ones, along which the indices stand still: so it is written in its order, and elements that
- * lie side by side in it are a line. */
+/* The place among the dims of the batch of the window's first dim, by the order of the result; or
+ * n_batch: it does not lie outside the last ones. */
+static unsigned place_in_batch(const struct gather_plan *p)
+{
+	const struct sim_walk *w = &p->w;
+	unsigned d = w->n_batch, at = d;
+	int64_t step = p->dst.stride[d];
+
+	if (w->dim[d] == 1)
+		return 0;
+	while (at && p->dst.stride[at - 1] * w->dim[at - 1] <= step)
+		at--;
+	for (unsigned k = 0; k < at; k++)
+		if (p->dst.stride[k] < step * w->dim[d])
+			return d;
+	return at;
+}
+
+/* Leading dims of the window that lie outside the last dims of the batch in the result become dims
+ * of the batch there, along which the indices stand still: so it is written in its order, and
+ * elements that lie side by side in it are a line. */
 static void turn(struct gather_plan *p)
 {
 	struct sim_walk *w = &p->w;
-	unsigned n_batch = w->n_batch;
-	int64_t reach = 0;
 
-	if (!n_batch || w->dim[n_batch - 1] < LINE || p->dst.stride[n_batch - 1] <= 0)
+	if (!w->n_batch || w->dim[w->n_batch - 1] < LINE ||
+	    p->dst.stride[w->n_batch - 1] <= 0)
 		return;
-	for (unsigned d = 0; d < n_batch; d++)
-		if (p->dst.stride[d] * w->dim[d] > reach)
-			reach = p->dst.stride[d] * w->dim[d];
-	for (unsigned n = 0; w->n_batch < w->rank; n++) {
-		unsigned d = w->n_batch;
+	while (w->n_batch < w->rank) {
+		unsigned d = w->n_batch, at = place_in_batch(p);
 
-		if (w->dim[d] != 1 && p->dst.stride[d] < reach)
+		if (at == d)
 			return;
 		w->batches *= (uint64_t)w->dim[d];
 		w->window /= w->dim[d] ? w->dim[d] : 1;
 		w->n_batch++;
-		move_dim(w->dim, d, n);
-		move_dim(p->src.stride, d, n);
-		move_dim(p->idx.stride, d, n);
-		move_dim(p->dst.stride, d, n);
+		move_dim(w->dim, d, at);
+		move_dim(p->src.stride, d, at);
+		move_dim(p->idx.stride, d, at);
+		move_dim(p->dst.stride, d, at);
 	}
 }
 
@@ -413,6 +427,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 		return ret;
 	p->bytes = p->w.batches * (uint64_t)p->w.window * elem_bytes(g->src.elem);
 	p->index_bytes = sim_walk_index_bytes(&p->w, g->idx.elem);
+	sim_walk_join(&p->w, refs, 3);
 	turn(p);
 	sim_walk_split(load, &p->w, refs, 3);
 	sim_walk_join(&p->w, refs, 3);

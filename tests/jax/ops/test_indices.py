@@ -153,3 +153,16 @@ def test_the_instruction_wraps_and_fills(what, kind, how, device, cpu):
                              for d in (device, cpu))
                 for g, w in zip(got, want, strict=True):
                     assert np.asarray(g).tobytes() == np.asarray(w).tobytes()
+
+
+@pytest.mark.parametrize("last", (9, 15, 16, 40))
+@pytest.mark.parametrize("out", (0, 1, 2))
+def test_windows_that_lie_between_dims_of_the_indices(device, cpu, out, last):
+    """As of a channel for each point of images that are warped one by one."""
+    x = np.arange(3 * 5 * 12 * 8, dtype=np.float32).reshape(3, 5, 12, 8)
+    i = np.random.default_rng(3).integers(-12, 12, (3, 4, last)).astype(np.int32)
+    for f in (lambda x, i: x[:, i, i % 8], lambda x, i: x[:, i],
+              lambda x, i: x.at[:, :, i].get(mode="fill", fill_value=7)):
+        both = [jax.device_get(jax.jit(jax.vmap(f, (0, 0), out))(*jax.device_put((x, i), d)))
+                for d in (device, cpu)]
+        np.testing.assert_array_equal(*both)
