@@ -21,7 +21,6 @@
 
 enum {
 	MOST_CUTS = 8,		/* along a dim */
-	MOST_STEPS = 6,		/* of an array that is put together of such arrays */
 	MOST_LOOKS = 64,	/* at who looks at it */
 	MOST_COMPOSED = 32,
 	SMALL_PART = 4,		/* of an array: a quarter at most is made for it alone */
@@ -103,12 +102,16 @@ static bool is_plain_pad(const struct tc_op *op)
 	return true;
 }
 
+static bool is_joint(const struct tc_value *v)
+{
+	return v->def && (v->def->op == TC_CONCATENATE || v->def->op == TC_PAD);
+}
+
 /* Whether v is there anyway, or is read where something else is. */
 static bool is_there(const struct tc_value *v)
 {
 	return !v->def || tc_splat_element(v) || is_plain_slice(v->def) ||
-	       v->def->op == TC_BROADCAST_IN_DIM || v->def->op == TC_RESHAPE ||
-	       v->def->op == TC_CONCATENATE || v->def->op == TC_PAD;
+	       v->def->op == TC_BROADCAST_IN_DIM || v->def->op == TC_RESHAPE || is_joint(v);
 }
 
 /* Whether only fusions of this space, all of which have parts, look at v or at what is put together
@@ -164,6 +167,16 @@ static bool compose(struct space *s, const struct tc_value *v)
 	return true;
 }
 
+/* How many boxes there are between the cuts, up to one more than TC_MOST_BOXES. */
+static unsigned count_boxes(const struct space *s)
+{
+	unsigned n = 1;
+
+	for (unsigned d = 0; d < s->type->rank && n <= TC_MOST_BOXES; d++)
+		n *= s->n[d] + 1;
+	return n <= TC_MOST_BOXES ? n : TC_MOST_BOXES + 1;
+}
+
 static void add_cut(struct space *s, unsigned d, int64_t at)
 {
 	unsigned i = s->n[d];
@@ -178,11 +191,15 @@ static void add_cut(struct space *s, unsigned d, int64_t at)
 	for (s->n[d]++; i && s->cut[d][i - 1] > at; i--)
 		s->cut[d][i] = s->cut[d][i - 1];
 	s->cut[d][i] = at;
+	s->has_room = count_boxes(s) <= TC_MOST_BOXES;
 }
 
-/* Cuts the space around what of v lies at `at` of it, of which `seen` is looked at. */
+/*
+ * Cuts the space around what of v lies at `at` of it, of which `seen` is looked at. All that is
+ * composed is followed to its end, however it is reached: within the region it is read so.
+ */
 static void cut_around(struct space *s, const struct tc_value *v, const int64_t *at,
-		       struct tc_box seen, unsigned steps)
+		       struct tc_box seen)
 {
 	const struct tc_op *op = v->def;
 	int64_t from[ISA_MAX_RANK];
@@ -204,34 +221,32 @@ static void cut_around(struct space *s, const struct tc_value *v, const int64_t 
 		if (end <= seen.first[d] || at[d] >= seen_end)
 			return;
 	}
-	if (!op || !steps || (s->op && op->block != s->op->block))
+	if (!op || !s->has_room || (s->op && op->block != s->op->block))
 		return;
 	memcpy(from, at, v->type->rank * sizeof(*from));
 	if (op->op == TC_CONCATENATE && compose(s, v)) {
 		d = (unsigned)tc_attr_int(op, "dimension", 0);
 		for (unsigned i = 0; i < op->n_operands; i++) {
-			cut_around(s, tc_in(op, i), from, seen, steps - 1);
+			cut_around(s, tc_in(op, i), from, seen);
 			from[d] += tc_in(op, i)->type->dim[d];
 		}
 	} else if (op->op == TC_PAD && compose(s, v)) {
 		for (d = 0; d < v->type->rank; d++)
 			from[d] += tc_attr_nth(op, "edge_padding_low", d);
-		cut_around(s, tc_in(op, 0), from, seen, steps - 1);
-	} else if (is_plain_slice(op)) {
+		cut_around(s, tc_in(op, 0), from, seen);
+	} else if (is_plain_slice(op) && is_joint(tc_in(op, 0))) {
 		for (d = 0; d < v->type->rank; d++)
 			from[d] -= tc_attr_nth(op, "start_indices", d);
-		cut_around(s, tc_in(op, 0), from, seen, steps - 1);
+		cut_around(s, tc_in(op, 0), from, seen);
 	}
 }
 
 /* The boxes between the cuts: how many; 0: more than TC_MOST_BOXES. */
 static unsigned boxes_between(const struct space *s, struct tc_box *boxes)
 {
-	unsigned n = 1;
+	unsigned n = count_boxes(s);
 
-	for (unsigned d = 0; d < s->type->rank && n <= TC_MOST_BOXES; d++)
-		n *= s->n[d] + 1;
-	if (!s->has_room || n > TC_MOST_BOXES)
+	if (!s->has_room)
 		return 0;
 	for (unsigned i = 0; i < n; i++) {
 		unsigned number = i;
@@ -275,7 +290,7 @@ unsigned tc_boxes_of(const struct tc_op *fusion, struct tc_box *boxes)
 			if (tc_is_put_together(tc_in(op, i)) &&
 			    (op == b->last || !tc_is_put_together(tc_out(op, 0)))) {
 				is_any = true;
-				cut_around(&s, tc_in(op, i), origin, all_of(s.type), MOST_STEPS);
+				cut_around(&s, tc_in(op, i), origin, all_of(s.type));
 			}
 	return is_any ? boxes_between(&s, boxes) : 1;
 }
@@ -384,7 +399,7 @@ static bool is_to_bring(const struct space *s, const struct tc_value *v)
 
 /* v within the region, before b->before: put together there. */
 static struct tc_value *bring(const struct space *s, const struct tc_build *b, struct taken *t,
-			      struct tc_value *v, unsigned steps)
+			      struct tc_value *v)
 {
 	struct tc_value *in[MOST_CUTS + 1];
 	struct tc_op *op = v->def, *copy;
@@ -393,10 +408,10 @@ static struct tc_value *bring(const struct space *s, const struct tc_build *b, s
 		return tc_map_get(t->map, v);
 	if (tc_splat_element(v))
 		return tc_splat(s->c, b->before, v->type, tc_splat_element(v));
-	if (!steps || !is_to_bring(s, v))
+	if (!is_to_bring(s, v))
 		return take(s, t, v);
 	for (unsigned i = 0; i < op->n_operands; i++)
-		in[i] = bring(s, b, t, tc_in(op, i), steps - 1);
+		in[i] = bring(s, b, t, tc_in(op, i));
 	copy = tc_clone(s->c, op, tc_map_new(s->c));
 	for (unsigned i = 0; i < op->n_operands; i++)
 		tc_set_operand(copy, i, in[i]);
@@ -430,7 +445,7 @@ static void put_together(const struct space *s)
 		t.in[i] = tc_in(s->op, i);
 	for (unsigned i = 0; i < n; i++)
 		if (is_to_bring(s, t.in[i]))
-			tc_replace_uses(block->args[i], bring(s, &b, &t, t.in[i], MOST_STEPS));
+			tc_replace_uses(block->args[i], bring(s, &b, &t, t.in[i]));
 	for (unsigned i = n; i-- > 0;)
 		if (is_to_bring(s, t.in[i]) && tc_is_unused(block->args[i]))
 			leave_out(block, &t, i);
@@ -446,7 +461,7 @@ static bool cut_into_boxes(struct tc_ctx *c, struct tc_op *op)
 
 	for (unsigned i = 0; i < op->n_operands; i++)
 		if (tc_same_dims(tc_in(op, i)->type, s.type))
-			cut_around(&s, tc_in(op, i), origin, all_of(s.type), MOST_STEPS);
+			cut_around(&s, tc_in(op, i), origin, all_of(s.type));
 	n = s.n_composed ? boxes_between(&s, boxes) : 0;
 	if (n < 2 || !is_worth_it(&s, boxes, n))
 		return false;

@@ -84,3 +84,16 @@ def test_what_is_rolled_or_shifted_is_not_written(device):
     assert temporaries(device, lambda x: jnp.pad(x, 1)[2:, 2:] + x, x) == 0
     # Somebody else looks at it.
     assert temporaries(device, lambda x: jnp.roll(x, 1, 0) @ x + jnp.roll(x, 1, 0), x) >= x.nbytes
+
+
+CHAINS = [
+    lambda x: (lambda y: y + jnp.roll(jnp.roll(jnp.roll(y, 1, 1), 1, 2), 1, 0))(jnp.roll(x, 1, 0)),
+    lambda x: (lambda y: jnp.roll(jnp.roll(jnp.roll(y, 1, 1), 1, 2), 1, 0) - y)(jnp.roll(x, 1, 0)),
+    lambda x: (lambda y: jnp.roll(jnp.roll(jnp.roll(jnp.roll(y, 1, 1), 1, 2), 2, 1), 1, 0) * 3
+               - jnp.roll(y, 1, 2) - y)(jnp.roll(x, 1, 0))]
+
+
+@pytest.mark.parametrize("f", CHAINS)
+def test_rolls_of_what_is_looked_at_before_they_are(device, cpu, f):
+    agree(device, cpu, f, whole(40, 30, 60))
+    agree(device, cpu, f, whole(100, 64, 96))
