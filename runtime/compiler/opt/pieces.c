@@ -16,7 +16,6 @@ enum {
 	LEAST_WORK = 512,	/* elements of a whole */
 	MOST_DEPTH = 8,		/* ops behind each other that are done before the dims are joined */
 	MOST_TURNS = 4,		/* arrays whose elements take turns */
-	FEW_BYTES = 16,		/* of an array before it is the next one's turn */
 };
 
 /* Dim `dim` as two, the outer one of n elements. */
@@ -224,14 +223,16 @@ static struct tc_value *other_half(const struct tc_op *join, unsigned k, const s
 	return whole;
 }
 
-/* Whether v, an operand of `user`, is an array whose halves have changed places. */
+/* Whether v, an operand of `user`, is an array whose halves have changed places. Of bytes, copies
+ * take less. */
 static bool is_turned(const struct tc_value *v, const struct tc_op *user, struct split *s)
 {
 	const struct tc_op *join = v->def, *work;
 	struct tc_value *whole;
 
 	if (!join || join->op != TC_CONCATENATE || join->n_operands != 2 ||
-	    !tc_is_used_once(v) || join->block != user->block)
+	    !tc_is_used_once(v) || join->block != user->block ||
+	    elem_bytes(v->type->elem) < 2)
 		return false;
 	whole = other_half(join, 0, &work);
 	*s = (struct split){ (unsigned)tc_attr_int(join, "dimension", 0), 2 };
@@ -306,17 +307,18 @@ static bool is_view(const struct tc_op *op)
 		tc_in(op, 0)->type->count == op->results[0].type->count);
 }
 
-/* Bytes of a part of the whole that follow one another there, and whether others come before the
- * rest of that part. */
+/* Whether it is the next one's turn after each element, of a size that a core puts together with
+ * wide registers. Copies of longer pieces take less than elementwise work. */
 static bool takes_turns(const struct tc_op *join)
 {
 	const struct tc_type *t = tc_in(join, 0)->type;
-	unsigned d = (unsigned)tc_attr_int(join, "dimension", 0);
-	int64_t bytes = elem_bytes(t->elem), outer = 1;
+	unsigned d = (unsigned)tc_attr_int(join, "dimension", 0), bytes = elem_bytes(t->elem);
 
-	for (unsigned i = 0; i < t->rank; i++)
-		*(i < d ? &outer : &bytes) *= t->dim[i];
-	return outer > 1 && bytes <= FEW_BYTES && outer * bytes >= LEAST_WORK;
+	for (unsigned i = d; i < t->rank; i++)
+		if (t->dim[i] > 1)
+			return false;
+	return (join->n_operands == 2 ? bytes <= 8 : bytes == 4) &&
+	       t->count * bytes >= LEAST_WORK;
 }
 
 /* What part k is before it has other dims than `like`, or NULL. */

@@ -82,7 +82,10 @@ static void elements_that_take_turns_are_of_one_fusion(void **state)
 	       TURNS("%5", "%6"), "concatenate(", 1, "tc.fusion(");
 	expect("fuse", "%4 = negate(%2) : " HALF "\n" TURN("%5", "%3") TURN("%6", "%4")
 	       TURNS("%6", "%5"), "convert(", 1, "tc.fusion(");
-	/* Long rows are copied as they are. */
+	/* Rows are copied as they are, short ones, too. */
+	expect("fuse", "%4 = reshape(%2) : tensor<512x2xf32>\n%5 = reshape(%3) : "
+	       "tensor<512x2xf32>\n%9 = concatenate(%4, %5) {dimension = 1} : "
+	       "tensor<512x4xf32>\n", "concatenate(", 0, "tc.fusion(");
 	expect("fuse", "%9 = concatenate(%2, %3) {dimension = 1} : " X "\n", "concatenate(", 0,
 	       "tc.fusion(");
 }
