@@ -411,6 +411,14 @@ static unsigned shorter(const struct tc_type *t, const bool *goes_on, int64_t *d
 	return n;
 }
 
+/* v, which is at most `most` if it might be above what 64 bits with a sign hold: as one with a sign
+ * it would be below 0. */
+static struct tc_value *hold_below(const struct tc_build *b, struct tc_value *v, int64_t most)
+{
+	return v->type->elem != ELEM_U64 ? v :
+	       tc_build2(b, TC_MINIMUM, v, tc_build_number(b, v->type, (double)most));
+}
+
 /*
  * The indices with one component for each joined run of dims: the place in the run. A gather's are
  * held within their dims each; where one of a scatter's is outside, the place is -1, which is too.
@@ -419,6 +427,7 @@ static struct tc_value *one_for_each(const struct tc_build *b, const struct look
 {
 	int64_t vector = tc_attr_int(l->op, "index_vector_dim", 0);
 	struct tc_value *parts[TC_MAX_RANK], *all = tc_in(l->op, l->at);
+	bool is_gather = l->op->op == TC_GATHER;
 	unsigned n, n_parts = 0;
 	const int64_t *map = tc_attr_ints(l->op, l->map, &n);
 
@@ -435,10 +444,11 @@ static struct tc_value *one_for_each(const struct tc_build *b, const struct look
 			while (map[k] != d)
 				k++;
 			v = tc_build_part(b, all, (unsigned)vector, k, 1);
+			v = is_gather ? hold_below(b, v, l->table->dim[d] - 1) : v;
 			v = tc_build_convert(b, v, ELEM_S64);
 			zero = tc_build_number(b, v->type, 0);
 			most = tc_build_number(b, v->type, (double)(l->table->dim[d] - 1));
-			if (l->op->op == TC_GATHER) {
+			if (is_gather) {
 				v = tc_build2(b, TC_MAXIMUM, tc_build2(b, TC_MINIMUM, v, most),
 					      zero);
 			} else {

@@ -167,3 +167,12 @@ def test_windows_that_are_a_part_of_a_dim(device, cpu, part):
     agree(device, cpu, lambda x, i: lax.gather(x, i, gather, sizes, mode="clip"), whole(*PARTS), i)
     agree(device, cpu, lambda x, i, u: lax.scatter_add(x, i, u, scatter), whole(*PARTS), i,
           whole(3, *sizes[1:]))
+
+
+def test_indices_above_what_has_a_sign_are_too_large(device, cpu):
+    numbers = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=tuple(range(9)),
+                                         start_index_map=tuple(range(9)))
+    i = np.eye(10, 9, dtype=np.uint64) * np.uint64(2**64 - 1)
+    with jax.enable_x64(True):
+        agree(device, cpu, lambda x, i: lax.gather(x, i, numbers, (1,) * 9, mode="clip"),
+              whole(*PARTS), i)
