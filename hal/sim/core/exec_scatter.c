@@ -495,11 +495,11 @@ static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *s
 static inline __attribute__((always_inline)) unsigned
 find_hits(const struct scatter_job *j, const struct sim_update_line *l, unsigned part,
 	  int64_t first, int64_t end, struct sim_hit *hits, const unsigned n_index,
-	  const unsigned elem)
+	  const unsigned elem, const bool wraps)
 {
 	const struct sim_walk *w = &j->p->w;
 	/* Of its own: stores of hits might be to what they come from. */
-	const struct isa_index comp = w->comp[0];
+	const struct isa_index comp = w->comp[0], second = n_index > 1 ? w->comp[1] : comp;
 	int64_t idx_step = l->idx_step, place = l->place, to_step = l->to_step[0];
 	const uint8_t *from = l->idx;
 	unsigned n = 0, parts = j->parts;
@@ -510,8 +510,8 @@ find_hits(const struct scatter_job *j, const struct sim_update_line *l, unsigned
 		uint64_t at = 0;
 
 		for (unsigned k = 0; k < n_index; k++, idx += w->index_stride) {
-			const struct isa_index c = k ? w->comp[k] : comp;
-			uint64_t v = (uint64_t)sim_start_at(idx, elem, c.wrap);
+			const struct isa_index c = !k ? comp : k == 1 ? second : w->comp[k];
+			uint64_t v = (uint64_t)sim_start_at(idx, elem, wraps ? c.wrap : 0);
 
 			is_mine &= v <= (uint64_t)c.limit;
 			at += v * (uint64_t)c.step;
@@ -528,17 +528,18 @@ find_hits(const struct scatter_job *j, const struct sim_update_line *l, unsigned
 static unsigned choose_hits(const struct scatter_job *j, const struct sim_update_line *l,
 			    unsigned part, int64_t first, int64_t end, struct sim_hit *hits)
 {
+	const struct isa_index *comp = j->p->w.comp;
 	unsigned n_index = j->p->w.n_index, elem = j->p->idx.elem;
 
 	if (n_index == 1 && elem == ELEM_S32)
-		return find_hits(j, l, part, first, end, hits, 1, ELEM_S32);
+		return find_hits(j, l, part, first, end, hits, 1, ELEM_S32, true);
 	if (n_index == 1 && elem == ELEM_S64)
-		return find_hits(j, l, part, first, end, hits, 1, ELEM_S64);
-	if (n_index == 2 && elem == ELEM_S32)
-		return find_hits(j, l, part, first, end, hits, 2, ELEM_S32);
+		return find_hits(j, l, part, first, end, hits, 1, ELEM_S64, true);
+	if (n_index == 2 && elem == ELEM_S32 && !comp[0].wrap && !comp[1].wrap)
+		return find_hits(j, l, part, first, end, hits, 2, ELEM_S32, false);
 	if (elem == ELEM_S32)
-		return find_hits(j, l, part, first, end, hits, n_index, ELEM_S32);
-	return find_hits(j, l, part, first, end, hits, n_index, elem);
+		return find_hits(j, l, part, first, end, hits, n_index, ELEM_S32, true);
+	return find_hits(j, l, part, first, end, hits, n_index, elem, true);
 }
 
 /* What a hit moves. */

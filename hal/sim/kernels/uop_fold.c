@@ -357,7 +357,7 @@ INLINE V name##_row(const char *a, const char *b, size_t lane, size_t cols) \
 	} \
 	return acc; \
 } \
-/* `rows` of ABREAST rows */ \
+/* `rows` of ABREAST rows: the tree has the first one's for those that there are not */ \
 INLINE V name##_some(const char *a, int64_t a_row, const char *b, int64_t b_row, size_t rows, \
 		     size_t cols) \
 { \
@@ -368,8 +368,9 @@ INLINE V name##_some(const char *a, int64_t a_row, const char *b, int64_t b_row,
 		if (k && k * ABREAST >= cols) \
 			continue; \
 		EACH_LANE for (size_t r = 0; r < ABREAST; r++) { \
-			int64_t i = (int64_t)(r < rows ? r : rows - 1); \
-			v[r] = name##_row(a + i * a_row + k * BLOCK_BYTES, \
+			int64_t i = (int64_t)r; \
+			v[r] = r >= rows ? v[0] : \
+			       name##_row(a + i * a_row + k * BLOCK_BYTES, \
 					  b + i * b_row + k * BLOCK_BYTES, k * ABREAST, cols); \
 		} \
 		ROW_TREE(OP, V, v); \

@@ -133,7 +133,8 @@ LONE(lone_min, <, |)
 			int64_t v; \
 			I x; \
 	\
-			if (count > 1) { \
+			/* Of shorter windows a turn takes less than asking for one. */ \
+			if (part) { \
 				int64_t soon = i + SIM_WALK_AHEAD < n ? i + SIM_WALK_AHEAD : i; \
 	\
 				memcpy(&x, idx + soon * idx_step, sizeof(x)); \
