@@ -14,7 +14,7 @@ enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD
  * there is much to write. */
 #define SHORT_COLS 160
 /* Shorter ones are so even if a kernel takes row values as such. */
-#define LEAST_COLS 8
+#define LEAST_COLS 16
 /* Keeps equal places of different buffers from meeting in one cache set. */
 #define BUFFER_GAP 192
 

@@ -406,7 +406,8 @@ FEW_FOLD(few_products, floats, PLUS, PRODUCTS, AS_IT_IS, MINUS_ZERO, 0u)
 
 /*
  * Extremes, of keys: whole numbers in the order of what they stand for. Of floats -0 comes before
- * +0, and NaNs of either sign are at the end where they win, beyond the infinity there.
+ * +0, and NaNs of either sign are at the end where they win, beyond the infinity there. A
+ * subnormal result becomes zero: some paths look for the extremes of long rows among floats.
  */
 #define SIGN_BIT 0x80000000u
 #define MANTISSA 0x7fffffu
@@ -437,15 +438,17 @@ INLINE words in_order(words x)
 {
 	return x ^ ((words)((wholes)x >> 31) & ~SIGN_BIT);
 }
-INLINE words one_nan(words x)
+/* One NaN for all, and zero for subnormal numbers. */
+INLINE words flushed(words x)
 {
 	words is = (words)((wholes)(x & ~SIGN_BIT) > 0x7f800000);
-	return (x & ~is) | (is & 0x7fc00000u);
+	words normal = (words)((wholes)(x & ~SIGN_BIT) > (int32_t)MANTISSA);
+	return (x & ~is & (normal | SIGN_BIT)) | (is & 0x7fc00000u);
 }
 #define LOW_KEY(a, b) (in_order(a) + MANTISSA)
-#define OF_LOW_KEY(k) one_nan(in_order((k) - MANTISSA))
+#define OF_LOW_KEY(k) flushed(in_order((k) - MANTISSA))
 #define HIGH_KEY(a, b) (in_order(a) - MANTISSA)
-#define OF_HIGH_KEY(k) one_nan(in_order((k) + MANTISSA))
+#define OF_HIGH_KEY(k) flushed(in_order((k) + MANTISSA))
 #define WORDS(a, b) (a)
 #define UNSIGNED_KEY(a, b) ((a) ^ SIGN_BIT)
 #define OF_UNSIGNED_KEY(k) ((k) ^ SIGN_BIT)
@@ -457,19 +460,22 @@ FEW_FOLD(few_u32_least, words, least_words, UNSIGNED_KEY, OF_UNSIGNED_KEY, ~0u, 
 FEW_FOLD(few_u32_most, words, most_words, UNSIGNED_KEY, OF_UNSIGNED_KEY, 0u, 0u)
 FEW_FOLD(few_u32_sums, words, PLUS, WORDS, AS_IT_IS, 0u, 0u)
 
-/* Columns from which on the CPU's own comparison of floats is quicker than one of whole numbers,
- * which not all have. */
-#define LONG_EXTREME (BLOCK_BYTES > 16 ? LONG_ROW : 100)
-/* By `few` where rows are such, of less than `limit`, by `any` else. */
-#define FEW_OR_ANY(name, few, any, limit) \
+/* By `few` if so, by `any` else. */
+#define FEW_OR_ANY(name, few, any, is_few) \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
 { \
 	int64_t row = (int64_t)cols * 4; \
-	if (IS_FEW(cols) && cols < (limit)) \
+	if (is_few) \
 		few(dst, src, row, src, row, rows, cols); \
 	else \
 		any(dst, src, rows, cols); \
 }
+/* In pairs, another NaN or a subnormal number may be kept, so each path does that with the same
+ * rows: of up to 4. From LONG_EXTREME on, the CPU's own comparison of floats gives what one of
+ * whole numbers does and is quicker than that, which not all have. */
+#define LONG_EXTREME (BLOCK_BYTES > 16 ? LONG_ROW : 100)
+#define IS_FEW_FLOATS(cols) ((cols) > 4 && (cols) < LONG_ROW && \
+			     ((cols) < LONG_EXTREME || IS_SHORT(cols)))
 
 #define INTEGERS(T, u, S, s, MULTIPLY) \
 	INTEGER_FOLD(u##_radd, T, PLUS) \
@@ -497,14 +503,14 @@ FOLD(f64_radd, double, PLUS)
 FOLD(f64_rmul, double, TIMES)
 FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, bits_of64, <, min_f64, 1)
 FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, bits_of64, >, max_f64, 0)
-FEW_OR_ANY(u32_radd, few_u32_sums, any_u32_radd, LONG_ROW)
-FEW_OR_ANY(u32_rmin, few_u32_least, any_u32_rmin, LONG_ROW)
-FEW_OR_ANY(u32_rmax, few_u32_most, any_u32_rmax, LONG_ROW)
-FEW_OR_ANY(s32_rmin, few_s32_least, any_s32_rmin, LONG_ROW)
-FEW_OR_ANY(s32_rmax, few_s32_most, any_s32_rmax, LONG_ROW)
-FEW_OR_ANY(f32_radd, few_f32_sums, f32_radd_any, LONG_ROW)
-FEW_OR_ANY(f32_rmin, few_f32_least, f32_rmin_any, LONG_EXTREME)
-FEW_OR_ANY(f32_rmax, few_f32_most, f32_rmax_any, LONG_EXTREME)
+FEW_OR_ANY(u32_radd, few_u32_sums, any_u32_radd, IS_FEW(cols))
+FEW_OR_ANY(u32_rmin, few_u32_least, any_u32_rmin, IS_FEW(cols))
+FEW_OR_ANY(u32_rmax, few_u32_most, any_u32_rmax, IS_FEW(cols))
+FEW_OR_ANY(s32_rmin, few_s32_least, any_s32_rmin, IS_FEW(cols))
+FEW_OR_ANY(s32_rmax, few_s32_most, any_s32_rmax, IS_FEW(cols))
+FEW_OR_ANY(f32_radd, few_f32_sums, f32_radd_any, IS_FEW(cols))
+FEW_OR_ANY(f32_rmin, few_f32_least, f32_rmin_any, IS_FEW_FLOATS(cols))
+FEW_OR_ANY(f32_rmax, few_f32_most, f32_rmax_any, IS_FEW_FLOATS(cols))
 
 /*
  * Sums of products, as those of a matrix by a vector: each product is rounded and then added,
