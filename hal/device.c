@@ -430,6 +430,7 @@ void hal_destroy(struct hal *hal)
 	pthread_mutex_destroy(&hal->lock);
 	pthread_mutex_destroy(&hal->page_lock);
 	pthread_mutex_destroy(&hal->stopped_lock);
+	pthread_mutex_destroy(&hal->ask_lock);
 	pthread_mutex_destroy(&hal->across_lock);
 	pthread_mutex_destroy(&hal->links);
 	if (hal->generation == hal_generation())
@@ -452,6 +453,7 @@ int hal_create(const struct hal_options *options, struct hal **out, struct err *
 	pthread_mutex_init(&hal->lock, NULL);
 	pthread_mutex_init(&hal->page_lock, NULL);
 	pthread_mutex_init(&hal->stopped_lock, NULL);
+	pthread_mutex_init(&hal->ask_lock, NULL);
 	pthread_mutex_init(&hal->across_lock, NULL);
 	pthread_mutex_init(&hal->links, NULL);
 	hal_dumps_open(&hal->dumps);

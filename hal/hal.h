@@ -205,6 +205,13 @@ int hal_borrow(struct hal_device *dev, const struct hal_lent *lent, const char *
 /* The same name, for errors that come from there by way of a third device, also where dev never
  * borrows of it. Nothing happens where it can't be a peer of dev. */
 void hal_name_lender(struct hal_device *dev, const struct hal_lent *lent, const char *owner);
+/* Who knows why another process's device stopped: fn(arg, owner, text, bytes) is asked when work
+ * here failed since that dropped its work or had a queue reset, and nothing here says why; owner is
+ * its name as above. True: text says why, and that work fails with ABORTED and it. Under a queue's
+ * lock, so fn may wait for a while and calls nothing of the HAL. NULL: nobody knows any more; waits
+ * for one that is being asked. */
+void hal_on_stopped(struct hal *hal, bool (*fn)(void *arg, const char *owner, char *text,
+						size_t bytes), void *arg);
 
 /* ---- memory ---- */
 

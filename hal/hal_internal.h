@@ -115,6 +115,9 @@ struct hal {
 	char page_path[128];
 	pthread_mutex_t page_lock;	/* over groups of numbers in it; nothing is called */
 	pthread_mutex_t stopped_lock;	/* over entries' `stopped`; nothing is called */
+	pthread_mutex_t ask_lock;	/* over what follows; held while it is asked */
+	bool (*on_stopped)(void *arg, const char *owner, char *text, size_t bytes);
+	void *on_stopped_arg;
 	pthread_mutex_t across_lock;	/* over waits for other devices (across.c) */
 	struct hal_server *server;	/* made and owned with the page; NULL: there is none */
 	struct hal_dumps dumps;	/* opened when a device first is */
@@ -376,6 +379,9 @@ void hal_die(struct hal_device *dev, const struct err *why);
  * other processes' and of NULL. */
 void hal_say_stopped(struct hal_device *dev, bool is_reset, const char *why);
 void hal_why_stopped(struct hal *hal, const char *name, bool is_reset, char out[HAL_STOPPED]);
+/* Whether somebody says why another process's device, called so by hal_chip_name(), stopped. Under
+ * a queue's lock; may wait for a while. */
+bool hal_ask_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED]);
 /* Has the waiter thread look at completions, death and notices. Under any lock. */
 void hal_wake_waiter(struct hal_device *dev);
 /* hal_check, after a look at the device itself, which dies if it is in its fatal state or

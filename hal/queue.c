@@ -209,6 +209,25 @@ static void keep_evidence(struct hal_queue *q, uint64_t value, unsigned status,
 	pthread_mutex_unlock(&q->dev->lock);
 }
 
+static void say_stopped(struct err *text, const char *why)
+{
+	err_set(text, ERR_ABORTED, "the queue was reset: %s", why);
+}
+
+/* What `value` fails with, since the work of a device that it met was dropped, or its queue reset:
+ * for the reason that is known, or that the process whose device it is tells. */
+static void find_reason(struct hal_queue *q, uint64_t value, uint64_t chip, struct err *why)
+{
+	char text[HAL_STOPPED];
+
+	if (q->reason.code)
+		*why = q->reason;
+	else if (value <= q->n_blamed)
+		*why = q->blamed;
+	else if (hal_ask_stopped(q->dev->hal, hal_chip_name(q->dev, chip), text))
+		say_stopped(why, text);
+}
+
 static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cqe *cqe)
 {
 	struct hw_cqe dropped;
@@ -220,7 +239,7 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 		       &why);
 	if (cqe->status == HW_ST_PEER && has_record &&
 	    (record.bytes == HW_ST_RESET || record.bytes == HW_ST_DROPPED))
-		why = q->reason.code ? q->reason : value <= q->n_blamed ? q->blamed : why;
+		find_reason(q, value, record.va, &why);
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	hal_say_stopped(q->dev, false, why.msg);
 	if (q->dev->t->ops->ring_reset(q->ring, &reset_err)) {
@@ -807,11 +826,6 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err)
 {
 	return hal_queue_stop(q, UINT64_MAX, why, err);
-}
-
-static void say_stopped(struct err *text, const char *why)
-{
-	err_set(text, ERR_ABORTED, "the queue was reset: %s", why);
 }
 
 void hal_queue_set_reason(struct hal_queue *q, const char *why)

@@ -157,6 +157,28 @@ void hal_why_stopped(struct hal *hal, const char *name, bool is_reset, char out[
 	}
 }
 
+void hal_on_stopped(struct hal *hal, bool (*fn)(void *arg, const char *owner, char *text,
+						size_t bytes), void *arg)
+{
+	pthread_mutex_lock(&hal->ask_lock);
+	hal->on_stopped = fn;
+	hal->on_stopped_arg = arg;
+	pthread_mutex_unlock(&hal->ask_lock);
+}
+
+bool hal_ask_stopped(struct hal *hal, const char *name, char out[HAL_STOPPED])
+{
+	bool is_known;
+
+	if (!name)
+		return false;
+	pthread_mutex_lock(&hal->ask_lock);
+	is_known = hal->on_stopped &&
+		   hal->on_stopped(hal->on_stopped_arg, name, out, HAL_STOPPED);
+	pthread_mutex_unlock(&hal->ask_lock);
+	return is_known;
+}
+
 void hal_device_on_death(struct hal_device *dev,
 			 void (*fn)(void *arg, unsigned index, const struct err *why), void *arg)
 {

@@ -611,6 +611,7 @@ static void begin(struct rt_order *o, const struct err *why)
 		       w->client->n_devices * sizeof(*o->values));
 	o->n_void = o->n;
 	o->is_broken = false;
+	rt_order_forget(o);
 }
 
 /* After a failure: takes no lock before. */

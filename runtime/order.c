@@ -33,6 +33,8 @@
 #define LOOK_NS 20000000	/* while launches are under way, others' logs are read so often */
 #define SELDOM_NS 200000000	/* where nothing changes */
 #define LEAVE_NS 5000000000ll	/* whoever leaves waits so long for what others still do */
+#define ASK_NS 300000000	/* so long for another process to say why its device stopped, */
+#define ASK_AGAIN_NS 1000000	/* whose log is read so often meanwhile */
 
 static unsigned n_own(const struct rt_order *o)
 {
@@ -126,9 +128,87 @@ void rt_order_break(struct rt_order *o, const struct err *why)
 	pthread_cond_broadcast(&o->cond);
 }
 
+/* Writes into its log why what this process has queued fails, once. Any thread, under any lock. */
+static void tell_cause(struct rt_order *o, const char *why)
+{
+	struct head h;
+
+	if (atomic_exchange(&o->has_told, true))
+		return;
+	snprintf(h.cause, sizeof(h.cause), "%.*s", (int)sizeof(h.cause) - 1, why);
+	h.has_failed = atomic_fetch_add(&o->n_failed, 1) + 1;
+	/* Where it can't be written others ask in vain, and say what they saw. */
+	if (pwrite(o->fd, h.cause, sizeof(h.cause), offsetof(struct head, cause)) ==
+	    sizeof(h.cause))
+		(void)!pwrite(o->fd, &h.has_failed, sizeof(h.has_failed),
+			      offsetof(struct head, has_failed));
+}
+
+void rt_order_forget(struct rt_order *o)
+{
+	static const uint64_t none;
+	struct head head;
+
+	for (unsigned p = 0; p < o->world->n_processes; p++)
+		if (p != o->world->process &&
+		    pread(o->fellows[p].fd, &head, sizeof(head), 0) == sizeof(head) &&
+		    head.has_failed)
+			atomic_store(&o->fellows[p].past, head.has_failed);
+	(void)!pwrite(o->fd, &none, sizeof(none), offsetof(struct head, has_failed));
+	atomic_store(&o->asks_until, 0);
+	atomic_store(&o->has_told, false);
+}
+
+/* Why process p's devices stopped, if it says so by now. */
+static bool has_said(const struct rt_order *o, unsigned p, char *text, size_t bytes)
+{
+	/* Before its log is read: what it wrote is there then. */
+	bool is_alive = rt_order_is_alive(o->world, p);
+	struct head h;
+
+	if (pread(o->fellows[p].fd, &h, sizeof(h), 0) == sizeof(h) && h.has_failed &&
+	    h.has_failed != atomic_load(&o->fellows[p].past)) {
+		h.cause[sizeof(h.cause) - 1] = 0;
+		snprintf(text, bytes, "process %u (pid %d) stopped what it had queued: %s", p,
+			 o->world->processes[p].pid, h.cause);
+		return true;
+	}
+	if (!is_alive)
+		snprintf(text, bytes, "process %u (pid %d) has ended", p,
+			 o->world->processes[p].pid);
+	return !is_alive;
+}
+
+/* Why the device of another process that is called so stopped (hal_on_stopped): that process is
+ * about to find out itself, or has. All that ask at a time wait until the same moment. */
+static bool ask(void *arg, const char *owner, char *text, size_t bytes)
+{
+	struct rt_order *o = arg;
+	const struct rt_world *w = o->world;
+	int64_t none = 0, until = clock_after(ASK_NS);
+	unsigned d = 0;
+	bool is_known;
+
+	while (d < w->n_devices && (w->devices[d].device.process == w->process ||
+				    strcmp(w->devices[d].name, owner)))
+		d++;
+	if (d == w->n_devices)
+		return false;
+	if (!atomic_compare_exchange_strong(&o->asks_until, &none, until))
+		until = none;
+	while (!(is_known = has_said(o, w->devices[d].device.process, text, bytes)) &&
+	       clock_ns() < until)
+		nanosleep(&(struct timespec){ .tv_nsec = ASK_AGAIN_NS }, NULL);
+	if (is_known)
+		tell_cause(o, text);
+	return is_known;
+}
+
 void rt_order_reset(struct rt_order *o, const struct err *why)
 {
 	struct rt_client *c = o->world->client;
+
+	tell_cause(o, why->msg);
 
 	/* A launch that is on its way to the devices may reach one after its neighbour's stop. */
 	for (unsigned i = 0; i < c->n_devices; i++)
@@ -609,6 +689,7 @@ int rt_order_start(struct rt_world *w, struct err *err)
 
 	unlink(o->path);
 	o->path[0] = 0;
+	hal_on_stopped(w->client->hal, ask, o);
 	o->has_thread = !pthread_create(&o->thread, NULL, watch, o);
 	return o->has_thread ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "could not start a thread");
 }
@@ -690,6 +771,7 @@ void rt_order_close(struct rt_world *w)
 	if (!o)
 		return;
 	rt_order_settle(w);
+	hal_on_stopped(w->client->hal, NULL, NULL);
 	pthread_mutex_lock(&o->lock);
 	o->quit = true;
 	pthread_cond_broadcast(&o->cond);

@@ -2,6 +2,8 @@
 #ifndef RT_ORDER_H
 #define RT_ORDER_H
 /* What order.c, meeting.c and world/era.c know of launches with other processes. */
+#include <stdatomic.h>
+
 #include "hal/base/files.h"
 #include "hal/hal.h"
 #include "runtime/world/world.h"
@@ -26,6 +28,9 @@ struct head {
 	uint64_t has_left;	/* it asks for no more: so often it has by then; why is
 				 * written before. 0: it may ask */
 	char why[280];
+	uint64_t has_failed;	/* what it has queued fails: so often it did by then; cause is
+				 * written before. 0: it does not, or began anew since */
+	char cause[280];
 };
 
 /* How a process began anew, the newest time, as it lies at STATE. */
@@ -40,6 +45,7 @@ struct state {
 };
 
 enum { STATE = 1024, HEAD = 8192 };
+_Static_assert(sizeof(struct head) <= STATE, "heads fit before states");
 _Static_assert(STATE + sizeof(struct state) <= HEAD, "states fit before the log");
 
 /* Another process, as its log says. */
@@ -50,6 +56,7 @@ struct fellow {
 	uint64_t passed;	/* its head's has_left that says nothing any more */
 	bool has_left;		/* all that it was asked for with us is done, and it has ended */
 	bool is_apart;		/* one of us began anew, and the other has not taken note */
+	_Atomic uint64_t past;	/* its head's has_failed before this process began anew */
 };
 
 struct rt_order {
@@ -66,6 +73,9 @@ struct rt_order {
 	uint64_t *values;	/* owned: [LOG][n_own], submissions of each */
 	uint64_t n, n_done, n_ended;	/* asked for; over; launched or failed */
 	uint64_t n_left;	/* so often this process left */
+	_Atomic uint64_t n_failed;	/* so often it told why what it had queued failed */
+	atomic_bool has_told;	/* since it began anew */
+	_Atomic int64_t asks_until;	/* by then who is asked why has told; 0: nobody was asked */
 	struct head head;	/* as it lies in the file */
 	struct rt_event *last;	/* a reference: the newest is in the queues, or never will be */
 	bool is_broken;
@@ -79,8 +89,10 @@ struct rt_order {
 /* ---- order.c ---- */
 /* Under lock: no launch begins from now on. */
 void rt_order_break(struct rt_order *o, const struct err *why);
-/* What is queued fails, and tells the devices that it would meet. */
+/* What is queued fails, and tells the devices that it would meet; others may ask why before. */
 void rt_order_reset(struct rt_order *o, const struct err *why);
+/* Under lock: it begins anew, so what failed is past. */
+void rt_order_forget(struct rt_order *o);
 /* Under lock: whether what p takes part in is not compared yet. */
 bool rt_order_has_more(struct rt_order *o, unsigned p);
 

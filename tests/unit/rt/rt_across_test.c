@@ -907,7 +907,7 @@ static void who_hears_of_a_failure_by_another_hears_whose_it_is(void **state)
 	process[2].pid = 0;
 	tell(0, "wait");
 	a = hear(0);
-	if (!a.code || !strstr(a.err.msg, "of process 2"))
+	if (!a.code || !strstr(a.err.msg, "process 2"))
 		fail_msg("process 0: %d: %s", a.code, a.err.msg);
 	tell(1, "wait");
 	expect_error(1, "process 2");
