@@ -191,7 +191,7 @@ static void add_cut(struct space *s, unsigned d, int64_t at)
 	for (s->n[d]++; i && s->cut[d][i - 1] > at; i--)
 		s->cut[d][i] = s->cut[d][i - 1];
 	s->cut[d][i] = at;
-	s->has_room = count_boxes(s) <= TC_MOST_BOXES;
+	s->has_room &= count_boxes(s) <= TC_MOST_BOXES;
 }
 
 /*

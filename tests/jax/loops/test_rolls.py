@@ -72,6 +72,20 @@ def test_what_one_turn_gives_another_is_not_written_over_by_it(device, cpu):
     agree(device, cpu, twice, whole(256, 200), whole(200, 256).T.copy())
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_more_edges_along_a_dim_than_there_is_room_for(device, cpu, seed):
+    draw = np.random.default_rng(seed)
+    far = [(int(draw.integers(12, 40)), int(draw.integers(1, 3))) for _ in range(3)]
+    moves = draw.permutation([(k, 0) for k in range(1, draw.integers(7, 12))] + far)
+
+    def moved(x, rows, columns):
+        padded = jnp.pad(x, ((rows, 0), (columns, 0)))
+        return padded[:x.shape[0], :x.shape[1]]
+
+    agree(device, cpu, lambda x: sum(moved(x, *m) * (i + 1) for i, m in enumerate(moves.tolist())),
+          whole(500, 600))
+
+
 def temporaries(device, f, x):
     return jax.jit(f).lower(jax.device_put(x, device)).compile() \
         .memory_analysis().temp_size_in_bytes
