@@ -105,15 +105,11 @@ def test_an_array_donated_and_used_is_refused(donated, device):
     np.testing.assert_array_equal(np.asarray(both[0]), 2 * np.arange(5))
 
 
+EACH = tuple(slice(None) if d % 2 else np.arange(2) for d in range(17))
 MANY = {
-    # what has to be moved before its dims can be joined
-    "reshape: it copies along": lambda x: x.sum(axis=range(0, 10, 2)),
     "reduce_window": lambda x: jax.lax.reduce_window(
         x.reshape((4,) * 5), 1.0, jax.lax.mul, (2,) * 5, (1,) * 5, "VALID"),
     "dot_general": lambda x: jax.lax.dot_general(x, x, (((9,), (0,)), ((), ()))),
-    "copies along": lambda x: x.transpose(range(9, -1, -1)),
-    "reshape": lambda x: x * x.transpose(range(9, -1, -1)),
-    "window": lambda x: x[np.arange(2)[:, None], :, np.arange(2)],
 }
 
 
@@ -125,9 +121,9 @@ def test_more_dims_than_an_instruction_has_are_refused_with_advice(what, device)
 
 
 def test_more_indices_than_an_instruction_has_are_refused_with_advice(device):
-    x = jax.device_put(np.zeros((2,) * 10, np.float32), device)
+    x = jax.device_put(np.zeros((2, 1) * 8 + (2,), np.float32), device)
     with pytest.raises(Exception, match="9 components.*at most 8: .*by a reshape"):
-        jax.jit(lambda a: a[(np.arange(2),) * 9])(x)
+        jax.jit(lambda a: a[EACH])(x)
 
 
 def test_what_is_to_run_on_the_host_is_refused_with_advice(device):
