@@ -388,12 +388,16 @@ static void join_moved(struct lookup *l)
 	}
 }
 
-/* Finds indexed dims of one element each in the window that lie side by side. */
+static bool is_joinable(const struct lookup *l, unsigned d)
+{
+	return has(l, l->map, d) && has(l, l->collapsed, d) && !l->is_still[d];
+}
+
+/* Finds dims of one element each in the window that lie side by side and whose indices are left. */
 static void join_indexed(struct lookup *l)
 {
 	for (unsigned d = 1; d < l->table->rank; d++)
-		l->table_goes_on[d] |= has(l, l->map, d - 1) && has(l, l->map, d) &&
-			has(l, l->collapsed, d - 1) && has(l, l->collapsed, d);
+		l->table_goes_on[d] |= is_joinable(l, d - 1) && is_joinable(l, d);
 }
 
 /* t's dims, those that go on as one with those before them; to[d]: which of them dim d is in. */

@@ -58,6 +58,14 @@ static bool is_loop(const struct tc_op *op)
 	return op->op == TC_FUSION && tc_attr_int(op, "kind", 0) == TC_FUSION_LOOP;
 }
 
+/* Whether op, of a fusion, works point by point, and reads what has the shape of its space so. */
+static bool is_by_point(const struct tc_op *op, const struct tc_type *space)
+{
+	if (op->op == TC_BROADCAST_IN_DIM)	/* or turned about */
+		return !tc_same_dims(tc_in(op, 0)->type, space);
+	return op->op == TC_CONSTANT || tc_has_trait(op, 'e');
+}
+
 /* Whether a part of what the fusion gives is made in the same way of parts of what it is given. */
 static bool has_parts(const struct tc_op *op)
 {
@@ -66,7 +74,7 @@ static bool has_parts(const struct tc_op *op)
 	if (space_of(op)->rank > ISA_MAX_RANK || !space_of(op)->rank || !space_of(op)->count)
 		return false;
 	for (const struct tc_op *o = b->first; o != b->last; o = o->next)
-		if (o->op != TC_CONSTANT && o->op != TC_BROADCAST_IN_DIM && !tc_has_trait(o, 'e'))
+		if (!is_by_point(o, space_of(op)))
 			return false;
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (!tc_same_dims(op->results[i].type, space_of(op)))

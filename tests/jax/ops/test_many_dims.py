@@ -176,3 +176,13 @@ def test_indices_above_what_has_a_sign_are_too_large(device, cpu):
     with jax.enable_x64(True):
         agree(device, cpu, lambda x, i: lax.gather(x, i, numbers, (1,) * 9, mode="clip"),
               whole(*PARTS), i)
+
+
+@pytest.mark.parametrize("ones", [(0,), (3, 11), (0, 1), (6,), (12,)])
+def test_indices_beside_those_of_dims_of_one_element(device, cpu, ones):
+    """Dim 7 is taken whole, so the indices before it and those behind it are two."""
+    shape = [1 if d in ones else 3 if d == 7 else 2 for d in range(13)]
+    i = np.random.default_rng(9).integers(0, 2, (13, 6)).astype(np.int32)
+    at = tuple(slice(None) if d == 7 else i[d] % shape[d] for d in range(13))
+    for f in (lambda x: x[at], lambda x: x.at[at].add(1)):
+        agree(device, cpu, f, whole(*shape))

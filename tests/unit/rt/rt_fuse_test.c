@@ -357,9 +357,28 @@ static void a_frame_of_short_rows_is_filled_with_all(void **state)
 			 count_instructions(BESIDE("2", "0", "2", "4")));
 }
 
+/* Rolled, and then read along the other dim: not where it lies. */
+static void what_is_put_together_is_read_turned(void **state)
+{
+#define ROLLED(n, from) \
+	"%" n "1 = slice(%" from ") {start_indices = [1, 0], limit_indices = [300, 300], " \
+	"strides = [1, 1]} : tensor<299x300xf32>\n" \
+	"%" n "2 = slice(%" from ") {start_indices = [0, 0], limit_indices = [1, 300], " \
+	"strides = [1, 1]} : tensor<1x300xf32>\n" \
+	"%" n "3 = concatenate(%" n "1, %" n "2) {dimension = 0} : tensor<300x300xf32>\n"
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<300x300xf32>, %2: tensor<300x300xf32>",
+		ROLLED("1", "1") ROLLED("2", "2")
+		"%30 = broadcast_in_dim(%13) {broadcast_dimensions = [1, 0]} : "
+		"tensor<300x300xf32>\n"
+		"%31 = subtract(%30, %23) : tensor<300x300xf32>\n"
+		"%32 = add(%31, %2) : tensor<300x300xf32>\nreturn(%32)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_put_together_is_read_turned),
 		cmocka_unit_test(an_operand_of_a_product_is_used_after_it),
 		cmocka_unit_test(sums_begin_with_the_zero_that_they_are_given),
 		cmocka_unit_test(an_operand_of_a_product_is_the_work_of_several_ops),
