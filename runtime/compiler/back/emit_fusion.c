@@ -146,7 +146,7 @@ static void read_part(struct loop *l, const struct tc_value *v, struct isa_opera
 	}
 }
 
-static void count_read(struct loop *l, const struct tc_value *v)
+static void count_moved(struct loop *l, const struct tc_value *v)
 {
 	l->e->bytes += (double)v->type->bytes;
 	l->e->cost_ns += (double)v->type->bytes * 0.05;
@@ -163,7 +163,7 @@ static void need_input(struct loop *l, const struct tc_value *v, const int8_t *a
 	if (find_input(l, v, axis) || element_in_box(l, v))
 		return;
 	if (tc_is_put_together(v) && !l->box) {
-		count_read(l, v);
+		count_moved(l, v);
 		return;
 	}
 	if (l->n_inputs == ISA_MAX_IN)
@@ -188,7 +188,7 @@ static void need_input(struct loop *l, const struct tc_value *v, const int8_t *a
 		l->reads_peers |= tc_find_lent(l->e, outside, op);
 	move_to_box(l, op);
 	if (!l->box)
-		count_read(l, v);
+		count_moved(l, v);
 }
 
 /* The iteration dims of a broadcast's operand. */
@@ -520,12 +520,6 @@ static uint8_t spread_over_rows(struct loop *l, uint8_t value, unsigned elem)
 		.b = value, .c = value }, elem);
 }
 
-static void count_write(struct loop *l, const struct tc_value *v)
-{
-	l->e->bytes += (double)v->type->bytes;
-	l->e->cost_ns += (double)v->type->bytes * 0.05;
-}
-
 static void put_output(struct loop *l, unsigned i)
 {
 	const struct tc_value *inside = tc_in(l->block->last, i);
@@ -542,7 +536,7 @@ static void put_output(struct loop *l, unsigned i)
 	set_place(l, i, tc_place(l->e, outside), &op);
 	l->b.out[l->b.n_out++] = op;
 	if (!l->box)
-		count_write(l, outside);
+		count_moved(l, outside);
 }
 
 /* l is all zeros. */
@@ -580,14 +574,15 @@ static void put_vec(struct loop *l)
 		t->body.row_rank = (uint8_t)(l->shape->rank - (unsigned)l->n_outer);
 }
 
-/* Says where the results lie: over no input, which a box may read where another one has written. */
+/* Counts what all boxes read and write, and says where the results lie: over no input, which a box
+ * may read where another one has written. */
 static void place_results(struct loop *l)
 {
 	find_inputs(l);
 	tc_join_results(l->e, l->fusion);
 	for (unsigned i = 0; i < l->fusion->n_results; i++) {
 		tc_place(l->e, tc_out(l->fusion, i));
-		count_write(l, tc_out(l->fusion, i));
+		count_moved(l, tc_out(l->fusion, i));
 	}
 }
 

@@ -16,6 +16,8 @@ bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *element);
 const void *tc_splat_element(const struct tc_value *v);
 /* Whether dims [n_outer, rank) are exactly the reduced ones. */
 bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer);
+/* Whether the op gives all elements of its operand another shape. */
+bool tc_is_view(const struct tc_op *op);
 /* The concatenation of its block that alone looks at v, an op's result, in whatever shape, or
  * NULL. */
 const struct tc_op *tc_join_of(const struct tc_value *v);

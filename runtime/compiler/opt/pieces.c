@@ -300,13 +300,6 @@ bool tc_work_before_join(struct tc_ctx *c, struct tc_op *op)
 
 /* ---- elements that take turns ---- */
 
-static bool is_view(const struct tc_op *op)
-{
-	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
-	       (op->op == TC_BROADCAST_IN_DIM &&
-		tc_in(op, 0)->type->count == op->results[0].type->count);
-}
-
 /* Whether it is the next one's turn after each element, of a size that a core puts together with
  * wide registers. Copies of longer pieces take less than elementwise work. */
 static bool takes_turns(const struct tc_op *join)
@@ -327,7 +320,7 @@ static struct tc_value *before_views(const struct tc_op *join, unsigned k,
 {
 	struct tc_value *v = tc_in(join, k);
 
-	while (!tc_same_dims(v->type, like) && v->def && is_view(v->def))
+	while (!tc_same_dims(v->type, like) && v->def && tc_is_view(v->def))
 		v = tc_in(v->def, 0);
 	return tc_same_dims(v->type, like) ? v : NULL;
 }
@@ -350,7 +343,7 @@ static struct tc_value *views_again(const struct tc_build *b, struct tc_value *p
 
 static void drop_unused(struct tc_value *v)
 {
-	while (v->def && tc_is_unused(v) && is_view(v->def)) {
+	while (v->def && tc_is_unused(v) && tc_is_view(v->def)) {
 		struct tc_value *in = tc_in(v->def, 0);
 
 		tc_erase(v->def);

@@ -134,8 +134,7 @@ static const struct tc_op *only_user(const struct tc_value *v)
 	return tc_is_used_once(v) ? v->uses->user : NULL;
 }
 
-/* An op that gives all elements of its operand another shape: a view. */
-static bool is_view(const struct tc_op *op)
+bool tc_is_view(const struct tc_op *op)
 {
 	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
 	       (op->op == TC_BROADCAST_IN_DIM &&
@@ -146,7 +145,7 @@ const struct tc_op *tc_join_of(const struct tc_value *v)
 {
 	const struct tc_op *join = only_user(v);
 
-	while (join && is_view(join))
+	while (join && tc_is_view(join))
 		join = only_user(tc_out(join, 0));
 	return join && join->op == TC_CONCATENATE && v->def && join->block == v->def->block ?
 	       join : NULL;
@@ -156,7 +155,7 @@ const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k)
 {
 	const struct tc_value *v = tc_in(join, k);
 
-	while (v->def && is_view(v->def) && only_user(v))
+	while (v->def && tc_is_view(v->def) && only_user(v))
 		v = tc_in(v->def, 0);
 	return v->def && only_user(v) ? v : NULL;
 }

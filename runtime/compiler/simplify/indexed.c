@@ -100,7 +100,7 @@ static bool is_for_starts(const struct tc_value *v)
 	return true;
 }
 
-static void wrap_itself(struct tc_ctx *c, struct tc_op *op)
+static void wrap_itself(struct tc_op *op, void *c)
 {
 	int at = indices_of(op);
 	struct tc_build b = tc_build_at(c, op);
@@ -243,30 +243,12 @@ static void add_in_place(struct tc_op *sum)
 
 /* ---- the pass ---- */
 
-static void fill_block(struct tc_ctx *c, struct tc_block *b)
+static void fill_or_add(struct tc_op *op, void *c)
 {
-	struct tc_op *next;
-
-	for (struct tc_op *op = b->first; op; op = next) {
-		next = op->next;
-		for (unsigned r = 0; r < op->n_regions; r++)
-			if (op->regions[r].block)
-				fill_block(c, op->regions[r].block);
-		if (op->op == TC_SELECT)
-			fill_itself(c, op);
-		else if (op->op == TC_ADD)
-			add_in_place(op);
-	}
-}
-
-static void wrap_block(struct tc_ctx *c, struct tc_block *b)
-{
-	for (struct tc_op *op = b->first; op; op = op->next) {
-		for (unsigned r = 0; r < op->n_regions; r++)
-			if (op->regions[r].block)
-				wrap_block(c, op->regions[r].block);
-		wrap_itself(c, op);
-	}
+	if (op->op == TC_SELECT)
+		fill_itself(c, op);
+	else if (op->op == TC_ADD)
+		add_in_place(op);
 }
 
 static void sweep(struct tc_ctx *c, struct tc_block *b)
@@ -285,8 +267,10 @@ static void sweep(struct tc_ctx *c, struct tc_block *b)
 
 void tc_pass_indexed(struct tc_ctx *c)
 {
+	struct tc_op *main = tc_main(c)->region->parent;
+
 	/* First, since the same indices are compared for both. */
-	fill_block(c, tc_main(c));
-	wrap_block(c, tc_main(c));
+	tc_walk(main, fill_or_add, c);
+	tc_walk(main, wrap_itself, c);
 	sweep(c, tc_main(c));
 }
