@@ -8,6 +8,7 @@
 #define IDLE_MS 400u		/* of which next to nothing is saved up */
 #define TURNS 3u		/* of others, that prove that a run went on after them */
 #define TRIES 100u
+#define FEW_TRIES 10u		/* before the work grows */
 #define COPY_AT ((T_WINDOW_PAGES - 2) * HW_PAGE)	/* of a COPY_2D, in the window */
 
 static struct t_sim t;
@@ -516,6 +517,12 @@ static void copy_rows(uint64_t src_va, uint64_t dst_va, uint64_t row_bytes)
 	number(src, bytes, 5);
 	/* One more than the one that ends after it. */
 	for (unsigned tries = 0; fills <= 1 && tries < TRIES; tries++) {
+		if (tries >= FEW_TRIES) {
+			/* All of it once more with each try: a fast machine copies it in a turn. */
+			c.rows = bytes / row_bytes;
+			c.planes = tries - FEW_TRIES + 2;
+			c.src_plane = c.dst_plane = 0;
+		}
 		memset(t.hbm + dst, 0, bytes);
 		start_copy(&a.dma, c);
 		/* What it is was read when it began. */
