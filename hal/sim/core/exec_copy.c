@@ -21,7 +21,7 @@
 #include "hal/sim/kernels/transpose.h"
 
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
-#define BLOCK 64		/* elements of a TURN's unit each way, if no dim is shorter */
+#define SQUARE 64		/* elements of a TURN's unit each way, if it is a square */
 #define GRAIN_BYTES (32 << 10)
 #define MOST_SHORT 2048		/* bytes of a row, to be copied among others like it */
 #define MOST_EACH 16		/* elements of one that do not lie side by side */
@@ -470,11 +470,24 @@ static int find_turn(const struct copy_plan *p)
 	return -1;
 }
 
-/* A unit's elements of one dim of a TURN whose other has n: where that one is short, more, so
- * that the work of a unit is worth its start. */
-static int64_t block_beside(int64_t n)
+/* As many of n elements as whole lines have, one line at least. */
+static int64_t whole_lines(int64_t n, int64_t line)
 {
-	return n < BLOCK ? BLOCK / n * BLOCK : BLOCK;
+	return n < line ? line : n / line * line;
+}
+
+/* The block of a unit of TURN, as it is walked: a line of the source's rows by many of these, or a
+ * square. Where there are few rows or columns, more of the others, so that a unit is worth its
+ * start. */
+static void cut_blocks(struct copy_plan *p)
+{
+	int64_t rows = p->dim[p->rank - 1], cols = p->dim[p->turned];
+	int64_t line = sim_is_by_strips(p->to[p->turned], p->bytes) ? SIM_LINE / p->bytes : SQUARE;
+
+	p->across = cols < line ? cols : line;
+	p->down = whole_lines(SQUARE * SQUARE / p->across, line);
+	if (rows < p->down)
+		p->across = whole_lines(SQUARE * SQUARE / rows, line);
 }
 
 /* What copies rows that are so short that the way to each of them counts. */
@@ -516,8 +529,7 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->kind = TURN;
 		p->turned = (unsigned)turn;
 		p->transpose = sim_transpose(load->cpu->path, p->bytes);
-		p->across = block_beside(p->dim[last]);
-		p->down = block_beside(p->dim[turn]);
+		cut_blocks(p);
 		p->units *= blocks_of(p->dim[turn], p->across) *
 			    blocks_of(p->dim[last], p->down);
 	} else {

@@ -764,6 +764,25 @@ void sim_product_run(const struct sim_product_task *t, void *scratch)
 
 #define TURN_BLOCK 64u	/* rows and columns of sums that are turned at a time */
 
+/* n elements that are side by side, `step` bytes apart. */
+static void spread(const uint8_t *from, int64_t n, unsigned bytes, uint8_t *to, int64_t step)
+{
+#define SPREAD(type) \
+	do { \
+		for (int64_t i = 0; i < n; i++, to += step) \
+			*(type *)(void *)to = ((const type *)(const void *)from)[i]; \
+	} while (0)
+	switch (bytes) {
+	case 2: SPREAD(uint16_t); break;
+	case 4: SPREAD(uint32_t); break;
+	case 8: SPREAD(uint64_t); break;
+	default:
+		for (int64_t i = 0; i < n; i++, to += step)
+			memcpy(to, from + i * bytes, bytes);
+	}
+#undef SPREAD
+}
+
 /* Sums whose columns lie side by side in the output. */
 static void store_turned(const struct sim_product_task *t, const uint8_t *sums, unsigned rows,
 			 int64_t pitch, uint8_t *to)
@@ -793,12 +812,10 @@ static void store_direct(const struct sim_product_task *t, const uint8_t *sums, 
 		return;
 	}
 	for (unsigned i = 0; i < rows; i++, first += down, sums += line) {
-		if (across == bytes) {
+		if (across == bytes)
 			memcpy(first, sums, line);
-			continue;
-		}
-		for (unsigned j = 0; j < t->cols; j++)
-			memcpy(first + j * across, sums + (size_t)j * bytes, bytes);
+		else
+			spread(sums, t->cols, bytes, first, across);
 	}
 }
 

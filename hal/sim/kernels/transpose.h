@@ -5,6 +5,7 @@
  * Transposition of blocks of elements: what COPY and the packing of matrix operands
  * are made of. Private to hal/sim.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,19 @@ typedef struct cell16_parts cell16;
  */
 typedef void sim_transpose_fn(void *dst, int64_t dst_pitch, const void *src,
 			      int64_t src_pitch, size_t rows, size_t cols);
+
+#define SIM_LINE 64	/* bytes of a line of a cache */
+
+/*
+ * Whether blocks are walked down all rows before the next strip of columns: the lines of a
+ * destination whose rows are pages apart fall into one set of a cache, which holds few of them at a
+ * time. Else that pays for elements of 1 and 4 bytes, as measured; those of 2 and 8 bytes take more
+ * strips to a line of the source.
+ */
+static inline bool sim_is_by_strips(int64_t dst_pitch, unsigned bytes)
+{
+	return !(dst_pitch % 4096) || bytes == 1 || bytes == 4;
+}
 
 /* So often at least an element comes that a fill for each is better than that. */
 #define SIM_LEAST_FILL 32

@@ -4,8 +4,8 @@
  * rounds of interleaving: after k rounds runs of 2^k elements are in place. The
  * includer defines PATH, and WIDE if registers of 32 bytes are worth while.
  *
- * Blocks are walked so that stores complete a cache line soon: a strip of columns,
- * down enough rows to fill lines of the destination, then the next strip.
+ * Blocks are walked down a strip of columns, which is along a few rows of the destination: all
+ * rows, or as many as fill lines of the destination, then the next strip (sim_is_by_strips).
  */
 #include <string.h>
 
@@ -13,8 +13,6 @@
 
 #define NAME_(a, b) a##_##b
 #define NAME(a, b) NAME_(a, b)
-
-#define LINE 64
 
 typedef uint8_t v16u8 __attribute__((vector_size(16)));
 typedef uint16_t v8u16 __attribute__((vector_size(16)));
@@ -350,28 +348,27 @@ EDGE(16, 1, )
 static void NAME(transpose_##bytes, PATH)(void *dst, int64_t dp, const void *src, \
 					  int64_t sp, size_t rows, size_t cols) \
 { \
-	enum { N = N_##bytes, ROWS = LINE / (bytes) > N ? LINE / (bytes) : N }; \
+	enum { N = N_##bytes }; \
+	size_t most = sim_is_by_strips(dp, bytes) ? rows : \
+		      SIM_LINE / (bytes) > N ? SIM_LINE / (bytes) : N; \
 	const char *from = src; \
 	char *to = dst; \
-	size_t whole = cols - cols % N; \
+	size_t whole = cols - cols % N, m = rows - rows % N; \
 	if (IS_THREE(bytes) && cols == 3 && sp == 3 * (bytes)) { \
 		edge_##bytes(to, dp, from, sp, rows, cols); \
 		return; \
 	} \
-	for (size_t r0 = 0; r0 < rows; r0 += ROWS) { \
-		size_t n = rows - r0 < ROWS ? rows - r0 : ROWS, m = n - n % N; \
-		const char *s = from + (int64_t)r0 * sp; \
-		char *d = to + r0 * (bytes); \
-		for (size_t c = 0; c < whole; c += N) { \
-			for (size_t r = 0; r < m; r += N) \
-				block_##bytes(d + (int64_t)c * dp + r * (bytes), dp, \
-					      s + (int64_t)r * sp + c * (bytes), sp); \
-		} \
-		few_##bytes(d + m * (bytes), dp, s + (int64_t)m * sp, sp, n - m, whole); \
-		if (whole < cols) \
-			edge_##bytes(d + (int64_t)whole * dp, dp, s + whole * (bytes), sp, \
-				     n, cols - whole); \
+	for (size_t r0 = 0; r0 < m; r0 += most) { \
+		size_t end = m - r0 < most ? m : r0 + most; \
+		for (size_t c = 0; c < whole; c += N) \
+			for (size_t r = r0; r < end; r += N) \
+				block_##bytes(to + (int64_t)c * dp + r * (bytes), dp, \
+					      from + (int64_t)r * sp + c * (bytes), sp); \
 	} \
+	few_##bytes(to + m * (bytes), dp, from + (int64_t)m * sp, sp, rows - m, whole); \
+	if (whole < cols) \
+		edge_##bytes(to + (int64_t)whole * dp, dp, from + whole * (bytes), sp, \
+			     rows, cols - whole); \
 }
 TRANSPOSE(1)
 TRANSPOSE(2)

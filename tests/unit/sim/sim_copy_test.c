@@ -124,6 +124,34 @@ static void few_rows_turned(struct vt *t, const char *path)
 			}
 }
 
+/* Fewer columns than a line has, fewer rows than a unit has of these, and some more of both; the
+ * rows of the destination are pages apart, and are not. */
+static void units_are_cut(struct vt *t, const char *path)
+{
+	static const int64_t some[] = { 2, 3, 15, 16, 17, 63, 65, 130, 1025, 1400, 2100, 4100 };
+	uint64_t seed = 19;
+
+	(void)path;
+	for (unsigned i = 0; i < 12 * 12; i++) {
+		int64_t rows = some[i % 12], cols = some[i / 12], page = 4096;
+
+		if (rows * cols > 150000)
+			continue;
+		for (unsigned bytes = 1; bytes <= 16; bytes *= 2) {
+			int64_t line = rows * bytes;
+			struct isa_copy c = {
+				.rank = 2, .elem_bytes = (uint8_t)bytes, .dim = { cols, rows },
+				.src = { .stride = { bytes, cols * bytes } },
+				.dst = { .stride = { i % 2 && cols < 100 ?
+						     (line + page - 1) / page * page : line,
+						     bytes } } };
+
+			compare(t, &seed, &c, (uint64_t)(rows * cols * bytes),
+				(uint64_t)((cols - 1) * c.dst.stride[0] + line));
+		}
+	}
+}
+
 /* Rows that a call each would be too much for: of every size up to two registers' and about the
  * longest, side by side, strided, backwards and repeated, in planes of which lanes take parts. */
 static void short_rows(struct vt *t, const char *path)
@@ -305,6 +333,12 @@ static void rows_in_another_order_match(void **state)
 	in_each_path(rows_in_another_order);
 }
 
+static void units_of_any_size_match(void **state)
+{
+	(void)state;
+	in_each_path(units_are_cut);
+}
+
 static void few_rows_turned_match(void **state)
 {
 	(void)state;
@@ -458,6 +492,7 @@ int main(void)
 		cmocka_unit_test(copies_past_the_caches_match),
 		cmocka_unit_test(large_copies_match),
 		cmocka_unit_test(few_rows_turned_match),
+		cmocka_unit_test(units_of_any_size_match),
 		cmocka_unit_test(short_rows_match),
 		cmocka_unit_test(repeated_elements_match),
 		cmocka_unit_test(rows_in_another_order_match),
