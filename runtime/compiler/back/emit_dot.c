@@ -9,6 +9,7 @@
  * Neighbouring own dims are joined first where every operand walks them as one, but
  * not with an epilogue, whose operands have strides of their own.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
@@ -77,26 +78,15 @@ static bool join_k(const struct tc_type *t, const struct home *h, const int64_t 
 	return true;
 }
 
-/* A dense copy of an operand with some of its dims last, as given. */
-static struct home copy_with_last(struct emit *e, const struct tc_value *v, const int64_t *dims,
-				  unsigned n)
+/* A dense copy of an operand with its dims in this order. */
+static struct home copy_in_order(struct emit *e, const struct tc_value *v, const unsigned *order)
 {
 	const struct tc_type *t = v->type;
 	const struct home *from = tc_home(e, v);
 	struct home src = *from, dst, out;
 	int64_t dim[TC_MAX_RANK];
-	unsigned k = 0, order[TC_MAX_RANK];
+	unsigned k = t->rank;
 
-	for (unsigned d = 0; d < t->rank; d++) {
-		bool is_k = false;
-
-		for (unsigned i = 0; i < n; i++)
-			is_k |= dims[i] == d;
-		if (!is_k)
-			order[k++] = d;
-	}
-	for (unsigned i = 0; i < n; i++)
-		order[k++] = (unsigned)dims[i];
 	for (unsigned i = 0; i < k; i++) {
 		dim[i] = t->dim[order[i]];
 		src.stride[i] = from->stride[order[i]];
@@ -107,6 +97,94 @@ static struct home copy_with_last(struct emit *e, const struct tc_value *v, cons
 	for (unsigned i = 0; i < k; i++)
 		out.stride[order[i]] = dst.stride[i];
 	return out;
+}
+
+/* A dense copy of an operand with some of its dims last, as given. */
+static struct home copy_with_last(struct emit *e, const struct tc_value *v, const int64_t *dims,
+				  unsigned n)
+{
+	unsigned k = 0, order[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < v->type->rank; d++)
+		if (!tc_is_listed(dims, n, d))
+			order[k++] = d;
+	for (unsigned i = 0; i < n; i++)
+		order[k++] = (unsigned)dims[i];
+	return copy_in_order(e, v, order);
+}
+
+#define LEAST_COPY 1024		/* elements; fewer are read where they lie */
+
+/* The dims of an operand of a product: those along which it is summed, and the longest of those
+ * that are its own. */
+static uint64_t inner_dims(const struct tc_type *t, const int64_t *batch, unsigned n_batch,
+			   const int64_t *sums, unsigned n_sums)
+{
+	uint64_t inner = 0;
+	int64_t longest = -1;
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		if (tc_is_listed(sums, n_sums, d))
+			inner |= 1ull << d;
+		else if (!tc_is_listed(batch, n_batch, d) &&
+			 (longest < 0 || t->dim[d] >= t->dim[longest]))
+			longest = d;
+	}
+	return longest < 0 ? inner : inner | 1ull << longest;
+}
+
+/*
+ * What lies side by side in an operand may belong to one matrix after the other, as with the
+ * channels of x in einsum("ikc,jkc->ijc"). The matrix unit would read each of them element by
+ * element, and have a line of memory for each: the matrices are brought side by side first.
+ */
+static struct home matrices_apart(struct emit *e, const struct tc_value *v,
+				  const struct home *h, uint64_t inner)
+{
+	const struct tc_type *t = v->type;
+	unsigned order[TC_MAX_RANK], n = 0, n_outer;
+	bool is_apart = true, is_spread = false;
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		bool is_next = t->dim[d] > 1 && h->stride[d] == elem_bytes(t->elem);
+
+		if (is_next && inner >> d & 1)
+			return *h;
+		is_apart &= !is_next;
+		is_spread |= t->dim[d] > 1 && !h->stride[d];
+		if (!(inner >> d & 1))
+			order[n++] = d;
+	}
+	if (is_apart || is_spread || t->count < LEAST_COPY)
+		return *h;
+	n_outer = n;
+	for (unsigned d = 0; d < t->rank; d++) {
+		unsigned at = n;
+
+		if (!(inner >> d & 1))
+			continue;
+		for (; at > n_outer && llabs(h->stride[order[at - 1]]) < llabs(h->stride[d]); at--)
+			order[at] = order[at - 1];
+		order[at] = d;
+		n++;
+	}
+	return copy_in_order(e, v, order);
+}
+
+/* Where the matrix unit reads the operand, with its contracting dims as one. */
+static struct home place_operand(struct emit *e, const struct tc_value *v, const int64_t *batch,
+				 unsigned n_batch, const int64_t *sums, unsigned n_sums,
+				 int64_t *size, int64_t *stride)
+{
+	struct home h = *tc_home(e, v);
+
+	if (join_k(v->type, &h, sums, n_sums, size, stride))
+		h = matrices_apart(e, v, &h, inner_dims(v->type, batch, n_batch, sums, n_sums));
+	if (!join_k(v->type, &h, sums, n_sums, size, stride)) {
+		h = copy_with_last(e, v, sums, n_sums);
+		join_k(v->type, &h, sums, n_sums, size, stride);
+	}
+	return h;
 }
 
 struct dot {
@@ -129,16 +207,8 @@ static void collect_dims(struct emit *e, const struct tc_op *op, const struct tc
 
 	x->at = lhs->type;
 	x->bt = rhs->type;
-	x->a = *tc_home(e, lhs);
-	x->b = *tc_home(e, rhs);
-	if (!join_k(x->at, &x->a, lk, nk, &x->k, &x->ak)) {
-		x->a = copy_with_last(e, lhs, lk, nk);
-		join_k(x->at, &x->a, lk, nk, &x->k, &x->ak);
-	}
-	if (!join_k(x->bt, &x->b, rk, nk, &size, &x->bk)) {
-		x->b = copy_with_last(e, rhs, rk, nk);
-		join_k(x->bt, &x->b, rk, nk, &size, &x->bk);
-	}
+	x->a = place_operand(e, lhs, lb, nb, lk, nk, &x->k, &x->ak);
+	x->b = place_operand(e, rhs, rb, nb, rk, nk, &size, &x->bk);
 	for (unsigned i = 0; i < nb; i++, x->n++)
 		x->dims[x->n] = (struct dot_dim){ x->at->dim[lb[i]], x->a.stride[lb[i]],
 			x->b.stride[rb[i]], (int8_t)x->n, 'b' };

@@ -186,6 +186,8 @@ bool tc_is_dense(const struct home *h, const struct tc_type *t)
 	return true;
 }
 
+#define LEAST_TURN 1024	/* elements; fewer of a product are written one by one */
+
 bool tc_turned_strides(const struct tc_value *v, int64_t *stride)
 {
 	const struct tc_use *u = v->uses;
@@ -203,16 +205,85 @@ bool tc_turned_strides(const struct tc_value *v, int64_t *stride)
 	return true;
 }
 
+/* Of the dims of a product's result the longest one of each operand's own: its rows and columns. */
+static uint64_t matrix_dims(const struct tc_op *dot)
+{
+	const struct tc_type *t = dot->results[0].type;
+	unsigned n_batch, n_sums, begin[3];
+	uint64_t dims = 0;
+
+	tc_attr_ints(dot, "lhs_batching_dimensions", &n_batch);
+	tc_attr_ints(dot, "lhs_contracting_dimensions", &n_sums);
+	begin[0] = n_batch;
+	begin[1] = tc_in(dot, 0)->type->rank - n_sums;
+	begin[2] = t->rank;
+	for (unsigned side = 0; side < 2; side++) {
+		unsigned longest = begin[side];
+
+		for (unsigned d = begin[side]; d < begin[side + 1]; d++)
+			if (t->dim[d] >= t->dim[longest])
+				longest = d;
+		if (begin[side] < begin[side + 1])
+			dims |= 1ull << longest;
+	}
+	return dims;
+}
+
+/* Whether the matrix unit has lines of memory to write where a product lies so: rows or columns of
+ * one matrix, and not an element of each matrix after the other. */
+static bool has_lines(const struct tc_op *dot, const int64_t *stride)
+{
+	const struct tc_type *t = dot->results[0].type;
+	uint64_t dims = matrix_dims(dot);
+
+	for (unsigned d = 0; d < t->rank; d++)
+		if (dims >> d & 1 && t->dim[d] > 1 && stride[d] == elem_bytes(t->elem))
+			return true;
+	return t->count < LEAST_TURN;
+}
+
+/* Strides of the product in the order that these have, but with its rows and columns last. */
+static void rows_last(const struct tc_op *dot, int64_t *stride)
+{
+	const struct tc_type *t = dot->results[0].type;
+	int64_t step = elem_bytes(t->elem), turned[TC_MAX_RANK];
+	uint64_t dims = matrix_dims(dot), left;
+
+	memcpy(turned, stride, t->rank * sizeof(*turned));
+	for (unsigned turn = 0; turn < 2; turn++, dims = ~dims)
+		for (left = dims & ((1ull << t->rank) - 1); left;) {
+			unsigned least = (unsigned)__builtin_ctzll(left);
+
+			for (unsigned d = least; d < t->rank; d++)
+				if (left >> d & 1 && turned[d] < turned[least])
+					least = d;
+			left &= ~(1ull << least);
+			stride[least] = step;
+			step *= t->dim[least] ? t->dim[least] : 1;
+		}
+}
+
 bool tc_is_born_turned(const struct tc_value *v, int64_t *stride)
 {
-	return v->def && (v->def->op == TC_FFT || v->def->op == TC_DOT_GENERAL) &&
-	       tc_turned_strides(v, stride);
+	int64_t turned[TC_MAX_RANK];
+
+	if (!v->def || (v->def->op != TC_FFT && v->def->op != TC_DOT_GENERAL) ||
+	    !tc_turned_strides(v, turned) ||
+	    (v->def->op == TC_DOT_GENERAL && !has_lines(v->def, turned)))
+		return false;
+	if (stride)
+		memcpy(stride, turned, v->type->rank * sizeof(*stride));
+	return true;
 }
 
 /* The strides that a turned result is born with, others densely. */
 static void born_strides(const struct tc_value *v, int64_t *stride)
 {
-	if (!tc_is_born_turned(v, stride))
+	if (tc_is_born_turned(v, stride))
+		return;
+	if (v->def && v->def->op == TC_DOT_GENERAL && tc_turned_strides(v, stride))
+		rows_last(v->def, stride);
+	else
 		tc_dense_strides(v->type, stride);
 }
 

@@ -50,6 +50,43 @@ def test_in_loops_and_with_other_users():
     agree(f, x, y)
 
 
+# Matrices whose elements lie side by side, one of each: both operands, the result, one of them; few
+# and many, of which the small ones are read where they lie.
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 40])
+@pytest.mark.parametrize("form", [
+    "ikc,jkc->ijc", "kic,kjc->cij", "cik,cjk->ijc", "ikc,cjk->ijc", "ikc,kj->jic",
+    "bick,bjck->bijc", "ickd,jckd->ijc", "ikcd,jkcd->dijc", "icdk,jdk->idjc", "ikc,jkd->ijcd",
+    "kcid,kcjd->cjid"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64])
+def test_products_of_matrices_that_lie_apart(dtype, form, n):
+    size = {"b": 2, "c": n, "d": 3, "i": 31, "j": 18, "k": 17}
+    a, b = ((RNG.normal(size=[size[d] for d in dims]) * 3).astype(dtype)
+            for dims in form.split("->")[0].split(","))
+    elem = np.int32 if dtype == np.int8 else dtype
+
+    def f(x, y):
+        y = y[::-1] if n == 3 else y
+        z = jnp.einsum(form, x, y, preferred_element_type=elem)
+        return z, z * 2 - 1
+
+    b_there = b[::-1] if n == 3 else b
+    want = np.einsum(form, a.astype(elem), b_there.astype(elem))
+    for got, wanted in zip(jax.jit(f)(a, b), (want, want * 2 - 1), strict=True):
+        np.testing.assert_allclose(got, wanted, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("form, parts", [
+    ("ikc,jkc->ijc", 3), ("ikc,jkc->cij", 2), ("cik,cjk->ijc", 1), ("cik,cjk->cij", 0),
+    ("kic,cjk->cij", 1), ("cki,kj->cij", 0), ("ick,jck->icj", 0)])
+def test_matrices_that_lie_apart_are_brought_side_by_side(form, parts):
+    n = 32
+    x = jnp.ones((n, n, n), np.float32)
+    y = jnp.ones((n,) * len(form.split("->")[0].split(",")[1]), np.float32)
+    done = jax.jit(lambda x, y: jnp.einsum(form, x, y)).lower(x, y).compile()
+    # The operands' memory is the result's, too.
+    assert done.memory_analysis().temp_size_in_bytes == min(parts, 2) * x.nbytes
+
+
 # Against NumPy: XLA's CPU backend loses NaN here, and takes bytes for ones with a sign.
 @pytest.mark.parametrize("few", [2, 30, 256, 257])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8])
