@@ -18,9 +18,11 @@
 #define WIDE 64		/* points of a window before each of which a scatter looks */
 #define NARROW 64	/* bytes of a window that lanes do not share: all look at each point */
 #define OWN_CACHE (256 << 10)	/* bytes of a table that a core's own cache has room for */
+#define FAR_CACHE (3 << 20)	/* bytes of a table whose windows a core need not ask for ahead */
 #define ONE_READS (8 << 20)	/* bytes of updates; more, from memory, two read sooner than one */
 #define SHORT 1024	/* bytes of one that is worth no call of an operation */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
+#define ASKED 32	/* points whose windows are asked for before the ones before them change */
 
 /* How the points of a window lie on a side, in their order. */
 enum lies { ANYHOW, IN_A_RUN, AS_ONE };
@@ -41,6 +43,7 @@ struct scatter_plan {
 	unsigned most;		/* elements that the operation is applied to at a time */
 	sim_update_fn *fn;		/* of narrow windows by one index, or NULL */
 	sim_update_hits_fn *hits_fn;	/* of other short windows, or NULL */
+	bool asks;		/* fn's windows are far from the core unless asked for */
 	bool is_sorted;		/* equal indices follow one another, as the program says */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
@@ -206,7 +209,10 @@ static void choose_loops(const struct sim_load *load, struct scatter_plan *p,
 
 	if (loops >= 0 && which >= 0 && p->w.tail <= NARROW)
 		p->fn = fns->by_index[which][loops];
-	else if (loops >= 0)
+	/* Nothing waits for what is only stored. */
+	p->asks = p->fn && p->w.window > 1 && !p->is_replace &&
+		  p->dst[0].hi - p->dst[0].lo > FAR_CACHE;
+	if (loops >= 0 && !p->fn)
 		p->hits_fn = fns->by_hits[loops];
 }
 
@@ -587,6 +593,57 @@ static void scatter_points(const struct scatter_job *j, const struct sim_update_
 	}
 }
 
+/* Asks for the windows of n points by one index each, as sim_update_fn finds them. */
+static inline __attribute__((always_inline)) void
+ask_for(const struct sim_update_line *l, int64_t n, size_t last, struct isa_index c,
+	const unsigned elem)
+{
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t v = (uint64_t)sim_start_at(l->idx + i * l->idx_step, elem, c.wrap);
+		const uint8_t *at;
+
+		v = v > (uint64_t)c.limit ? 0 : v;
+		at = l->to[0] + i * l->to_step[0] + (int64_t)v * c.step;
+		__builtin_prefetch(at, 1);
+		if (last)
+			__builtin_prefetch(at + last, 1);
+	}
+}
+
+static void ask(const struct scatter_plan *p, const struct sim_update_line *l, int64_t n)
+{
+	/* What has a power of two of bytes is in one line, mostly. */
+	size_t last = p->w.tail & (p->w.tail - 1) ? p->w.tail - 1 : 0;
+
+	if (p->idx.elem == ELEM_S32)
+		ask_for(l, n, last, p->w.comp[0], ELEM_S32);
+	else
+		ask_for(l, n, last, p->w.comp[0], p->idx.elem);
+}
+
+static void move_on(struct sim_update_line *l, int64_t n)
+{
+	l->idx += n * l->idx_step;
+	l->to[0] += n * l->to_step[0];
+	l->from[0] += n * l->from_step[0];
+}
+
+/* n points of a line by one index each. The windows of some are asked for while those before them
+ * change: what a window's update waits for, the next ones' do, too, if it may be at their place. */
+static void scatter_asked(const struct scatter_plan *p, const struct sim_update_line *l, int64_t n)
+{
+	struct sim_update_line now = *l, next = *l;
+
+	ask(p, &next, n < ASKED ? n : ASKED);
+	for (; n > 0; n -= ASKED, move_on(&now, ASKED)) {
+		if (n > ASKED) {
+			move_on(&next, ASKED);
+			ask(p, &next, n - ASKED < ASKED ? n - ASKED : ASKED);
+		}
+		p->fn(&now, n < ASKED ? n : ASKED, p->w.comp[0]);
+	}
+}
+
 /* Every part walks all batch points in order and takes the places that are its own. */
 static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *scratch)
 {
@@ -614,7 +671,9 @@ static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *sc
 		l.place = od;
 		n = sim_walk_line(&p->w, b, most < 16 * SIM_WALK_STRETCH ? most :
 				  16 * SIM_WALK_STRETCH);
-		if (p->fn)
+		if (p->asks)
+			scatter_asked(p, &l, n);
+		else if (p->fn)
 			p->fn(&l, n, p->w.comp[0]);
 		else
 			scatter_points(j, &l, n, part, scratch);

@@ -79,6 +79,7 @@ LONE(lone_min, <, |)
 	\
 		memcpy(olds, at + c, sizeof(olds)); \
 		memcpy(news, from + c, sizeof(news)); \
+		_Pragma("GCC unroll 1") /* unrolled, it would not become vectors */ \
 		for (size_t e = 0; e < (n) / sizeof(T); e++) { \
 			T old = olds[e], new = news[e]; \
 			const bool is_lone = false; \
@@ -110,9 +111,10 @@ LONE(lone_min, <, |)
 		memcpy(at + c, &new, sizeof(new)); \
 	}
 
-/* Of a line of points, by indices of type I. Single elements have functions of their own: in one
- * with the others they took up to 1.7 times as long. So have those of a table without holes, one
- * for all points, by indices side by side, where nothing is left to multiply or to wrap. */
+/* Of a line of points, by indices of type I. Windows of few elements, of a register of several and
+ * of half a line have functions of their own: in one with the others they took up to 2.5 times as
+ * long. So have single elements of a table without holes, one for all points, by indices side by
+ * side, where nothing is left to multiply or to wrap. */
 #define SCATTER(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp, \
@@ -133,16 +135,6 @@ LONE(lone_min, <, |)
 			int64_t v; \
 			I x; \
 	\
-			/* Of shorter windows a turn takes less than asking for one. */ \
-			if (part) { \
-				int64_t soon = i + SIM_WALK_AHEAD < n ? i + SIM_WALK_AHEAD : i; \
-	\
-				memcpy(&x, idx + soon * idx_step, sizeof(x)); \
-				v = x; \
-				v += v < 0 ? wrap : 0; \
-				v = (uint64_t)v > limit ? 0 : v; \
-				__builtin_prefetch(to + (soon - i) * to_step + v * step, 1); \
-			} \
 			memcpy(&x, idx + i * idx_step, sizeof(x)); \
 			v = x; \
 			v += v < 0 ? wrap : 0; \
@@ -152,36 +144,41 @@ LONE(lone_min, <, |)
 			UPDATE_WINDOW(T, result); \
 		} \
 	} \
-	static __attribute__((noinline)) void \
-	lone_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
-	{ \
-		each_##name##_##I(l, n, comp, 1, 0, false); \
-	} \
-	static __attribute__((noinline)) void \
-	plain_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
-	{ \
-		each_##name##_##I(l, n, comp, 1, 0, true); \
-	} \
+	WINDOWS(lone, name, T, I, 1, 0, false) \
+	WINDOWS(plain, name, T, I, 1, 0, true) \
+	WINDOWS(two, name, T, I, 2, 0, false) \
+	WINDOWS(three, name, T, I, 3, 0, false) \
+	WINDOWS(quarter, name, T, I, SEVERAL / sizeof(T), 0, false) \
+	WINDOWS(half, name, T, I, HALF / sizeof(T), HALF, false) \
+	WINDOWS(some, name, T, I, l->count, 0, false) \
+	WINDOWS(lines, name, T, I, l->count, SIM_LINE, false) \
 	static void name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
 	{ \
 		bool is_plain = l->idx_step == (int64_t)sizeof(I) && !l->to_step[0] && \
 				comp.step == (int64_t)sizeof(T) && !comp.wrap; \
+		size_t bytes = l->count * sizeof(T); \
+		sim_update_fn *fn = \
+			l->count == 1 ? (is_plain ? plain_##name##_##I : lone_##name##_##I) : \
+			bytes == SEVERAL ? quarter_##name##_##I : \
+			bytes == HALF ? half_##name##_##I : \
+			l->count == 2 ? two_##name##_##I : \
+			l->count == 3 ? three_##name##_##I : \
+			bytes < SIM_LINE ? some_##name##_##I : lines_##name##_##I; \
 	\
-		if (l->count == 1 && is_plain) \
-			plain_##name##_##I(l, n, comp); \
-		else if (l->count == 1) \
-			lone_##name##_##I(l, n, comp); \
-		else if (l->count * sizeof(T) == HALF) \
-			each_##name##_##I(l, n, comp, HALF / sizeof(T), HALF, false); \
-		else if (l->count * sizeof(T) < SIM_LINE) \
-			each_##name##_##I(l, n, comp, l->count, 0, false); \
-		else \
-			each_##name##_##I(l, n, comp, l->count, SIM_LINE, false); \
+		fn(l, n, comp); \
+	}
+/* `count` elements each. */
+#define WINDOWS(kind, name, T, I, count, part, is_plain) \
+	static __attribute__((noinline)) void \
+	kind##_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
+	{ \
+		each_##name##_##I(l, n, comp, count, part, is_plain); \
 	}
 SIM_UPDATES(SCATTER, int32_t)
 SIM_UPDATES(SCATTER, int64_t)
 SIM_UPDATES(SCATTER, uint32_t)
 #undef SCATTER
+#undef WINDOWS
 
 /* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
 static inline void fetch_hit(const struct sim_update_line *l, const struct sim_hit *h, size_t bytes)

@@ -124,17 +124,18 @@ static void draw_place(uint64_t *seed, struct place *p, int64_t most, unsigned e
 	} while (points > 40000 || p->table_bytes > 1 << 20);
 }
 
-/* Windows that are rows of a small table: n of them, of so many bytes. */
+/* n windows of so many bytes, rows of a small table, or of one with as many if it is above MANY. */
 static void draw_rows(uint64_t *seed, struct place *p, int64_t n, int64_t bytes, unsigned each)
 {
-	enum { ROWS = 5 };
+	enum { FEW = 5, MANY = 3000 };
+	int64_t rows = n > MANY ? n : FEW;
 
 	*p = (struct place){ .rank = 2, .n_batch = 1, .n_index = 1, .index_stride = 4,
 			     .dim = { n, bytes / each, 1, 1, 1, 1, 1, 1 },
-			     .index = { { ROWS - 1, bytes, draw_wrap(seed, ROWS) } },
+			     .index = { { rows - 1, bytes, draw_wrap(seed, rows) } },
 			     .table = { .stride = { 0, each } },
 			     .idx = { .elem = ELEM_S32, .stride = { 4 } },
-			     .table_bytes = (uint64_t)(ROWS * bytes),
+			     .table_bytes = (uint64_t)(rows * bytes),
 			     .idx_mem = { .p = calloc((size_t)n, 4), .bytes = (uint64_t)(4 * n) } };
 	draw_starts(seed, p, p->idx.elem);
 }
@@ -545,7 +546,7 @@ static void scatters_match_plain_loops(void **state)
  * has a loop of its own; few and many. */
 static void rows_that_meet_are_applied_in_order(void **state)
 {
-	static const int64_t bytes[] = { 8, 24, 56, 64, 72, 512, 520, 1024, 1032 };
+	static const int64_t bytes[] = { 8, 24, 56, 64, 72, 512, 520, 1024, 1032, 16, 32, 40 };
 	struct vt vt[3];
 	unsigned n = ty_open(vt);
 	uint64_t seed = 11;
@@ -556,6 +557,8 @@ static void rows_that_meet_are_applied_in_order(void **state)
 			scatter_once(vt, n, &seed, bytes[i % 9], rows);
 	for (unsigned i = 0; i < 18; i++)
 		scatter_once(vt, n, &seed, bytes[i % 9], 3000);
+	for (unsigned i = 0; i < 24; i++)	/* tables that are far from a core */
+		scatter_once(vt, n, &seed, bytes[9 + i % 3], 3300000 / bytes[9 + i % 3]);
 	ty_close(vt, n);
 }
 
