@@ -182,6 +182,12 @@ int vec_plan_chain(struct sim_load *load, struct vec_plan *p, const struct sim_t
 void vec_run_chain(const struct vec_job *job, const struct sim_tile *tile,
 		   const struct sim_box *full, char *room);
 
+/* UOP_MAX or UOP_MIN if what the body makes of two results and two elements is the larger or the
+ * smaller one of operand *by and what comes with it, as sim_pick_fn has it: what frameworks make of
+ * argmax. Else 0. */
+unsigned vec_find_pick(const struct isa_tensor *t, const struct isa_operand *out,
+		       const struct isa_uop *uops, unsigned *by);
+
 /* exec_vec_combine.c */
 /* How outputs fold: sets p->uniform, p->products or p->stack and what goes with them, and may
  * make tiles larger. Before vec_plan_combine(). */

@@ -3,7 +3,8 @@
  * Chains of VEC: what a body begins by joining inputs that lie alike, one after the other,
  * as the elements of a window are. To make each of them dense first would take longer than
  * all else. So the chain becomes one input of a shorter body, which a kernel makes from
- * where its links lie, and they are read there alone.
+ * where its links lie, and they are read there alone. What a body of REDUCE picks is found here,
+ * too: a kernel of its own does that.
  */
 #include "hal/sim/core/exec_vec.h"
 
@@ -245,4 +246,111 @@ void vec_run_chain(const struct vec_job *job, const struct sim_tile *tile,
 		for (unsigned k = 0; k < c->n; k++)
 			src[k] += step;
 	}
+}
+
+/* ---- bodies that pick ---- */
+
+/* How the accumulator's value x and the element's y may be to each other, a bit each. */
+enum {
+	X_LESS = 1, X_EQUAL = 2, X_MORE = 4, X_NAN = 8, Y_NAN = 16, BOTH_NAN = 32,
+	ORDERED = X_LESS | X_EQUAL | X_MORE, UNORDERED = X_NAN | Y_NAN | BOTH_NAN,
+	ANY = ORDERED | UNORDERED,
+};
+
+/* What a value of the body is, for a body that compares and selects: a truth, with those relations
+ * in which it holds, or one of a result's accumulator and element, with those in which it is the
+ * accumulator. */
+struct meaning { enum { OTHER, TRUTH, EITHER } is; unsigned of, when; };
+
+/* The relations in which u holds of two values, m->of telling which they are. */
+static struct meaning compared(unsigned op, const struct meaning *a, const struct meaning *b)
+{
+	static const uint8_t holds[] = {	/* from UOP_EQ on */
+		X_EQUAL, X_LESS | X_MORE, X_LESS, X_LESS | X_EQUAL, X_MORE, X_MORE | X_EQUAL,
+	};
+	unsigned when = holds[op - UOP_EQ], turned;
+	struct meaning m = { TRUTH, a->of, 0 };
+
+	if (a->is != EITHER || b->is != EITHER || a->of != b->of ||
+	    (a->when && a->when != ANY) || (b->when && b->when != ANY))
+		return (struct meaning){ OTHER, 0, 0 };
+	turned = (when & X_EQUAL) | (when & X_LESS ? X_MORE : 0) | (when & X_MORE ? X_LESS : 0);
+	if (a->when == b->when) {	/* with itself */
+		m.when = a->when ? X_NAN | BOTH_NAN : Y_NAN | BOTH_NAN;
+		if (op != UOP_NE)
+			m.when = when & X_EQUAL ? ANY & ~m.when : 0;
+		return m;
+	}
+	m.when = (a->when ? when : turned) | (op == UOP_NE ? UNORDERED : 0);
+	return m;
+}
+
+static struct meaning meaning_of(const struct isa_uop *u, const struct meaning *v)
+{
+	const struct meaning *a = &v[u->a], *b = &v[u->b], *c = &v[u->c];
+	struct meaning m = { OTHER, a->of, 0 };
+
+	if (u->op >= UOP_EQ && u->op <= UOP_GE)
+		return compared(u->op, a, b);
+	if (u->op == UOP_CVT && u->elem == ELEM_BF16 && u->to == ELEM_F32)
+		return *a;	/* for comparisons alone: no result is of this type then */
+	/* of whole numbers that are equal it does not matter which one it is */
+	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem_class(u->elem) == ELEM_CLASS_SINT &&
+	    a->is == EITHER && b->is == EITHER && a->of == b->of &&
+	    ((a->when == ANY && !b->when) || (b->when == ANY && !a->when))) {
+		m.is = EITHER;
+		m.when = u->op == UOP_MAX ? X_MORE : X_LESS;
+		return m;
+	}
+	if (u->op == UOP_SELECT && a->is == TRUTH && b->is == EITHER && c->is == EITHER &&
+	    b->of == c->of)
+		return (struct meaning){ EITHER, b->of,
+					 (a->when & b->when) | (~a->when & c->when) };
+	if (u->elem != ELEM_PRED || a->is != TRUTH || b->is != TRUTH || a->of != b->of)
+		return m;
+	m.is = TRUTH;
+	if (u->op == UOP_AND)
+		m.when = a->when & b->when;
+	else if (u->op == UOP_OR)
+		m.when = a->when | b->when;
+	else
+		m.is = OTHER;
+	return m;
+}
+
+/* Whether out, of operand `by`, and the other one are as sim_pick_fn has it for `better`. */
+static bool is_pick(const struct meaning *out, unsigned by, unsigned better, unsigned possible)
+{
+	unsigned value = better | X_NAN | BOTH_NAN;
+
+	return out[0].is == EITHER && out[1].is == EITHER && !out[0].of && out[1].of == 1 &&
+	       out[by].when == (value & possible) &&
+	       out[!by].when == ((value | X_EQUAL) & possible);
+}
+
+unsigned vec_find_pick(const struct isa_tensor *t, const struct isa_operand *out,
+		       const struct isa_uop *uops, unsigned *by)
+{
+	struct meaning v[ISA_MAX_VALUES] = { { OTHER, 0, 0 } }, to[2];
+	unsigned first = t->body.n_in, possible, asked = 0;
+
+	if (t->body.n_out != 2)
+		return 0;
+	for (unsigned j = 0; j < first; j++)
+		v[j] = (struct meaning){ EITHER, j % 2, j < 2 ? ANY : 0 };
+	for (unsigned i = 0; i < t->body.n_uop; i++) {
+		v[first + i] = meaning_of(&uops[i], v);
+		if (v[first + i].is == TRUTH)
+			asked |= 1u << v[first + i].of;
+	}
+	if (asked != 1 && asked != 2)
+		return 0;
+	*by = asked - 1;
+	possible = elem_class(out[*by].elem) == ELEM_CLASS_FLOAT ? ANY : ORDERED;
+	for (unsigned j = 0; j < 2; j++) {
+		to[j] = v[out[j].value];
+		to[j].when &= possible;
+	}
+	return is_pick(to, *by, X_MORE, possible) ? UOP_MAX :
+	       is_pick(to, *by, X_LESS, possible) ? UOP_MIN : 0;
 }

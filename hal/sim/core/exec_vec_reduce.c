@@ -43,8 +43,9 @@ struct reduce_plan {
 	sim_transpose_fn *turn[ISA_MAX_OUT];
 	sim_column_fn *column[ISA_MAX_OUT];	/* of elements a short row apart, or NULL */
 	sim_pick_fn *pick;		/* the body at once, or NULL: the larger or smaller */
-	unsigned by;			/* of operand `by` and what comes with it */
+	unsigned by, op;		/* of operand `by` and what comes with it; UOP_MAX or MIN */
 	bool in_place;			/* rows are picked from where they lie */
+	sim_pick_short_fn *pick_short;	/* so are those of each tile, which are short; or NULL */
 };
 
 /* Arrays of the K values; spread: those (a bit each) of which one element stands for all. */
@@ -52,117 +53,6 @@ struct values {
 	char *p[ISA_MAX_OUT];
 	uint32_t spread;
 };
-
-/* ---- prepare: what the body is ---- */
-
-/* How the accumulator's value x and the element's y may be to each other, a bit each. */
-enum {
-	X_LESS = 1, X_EQUAL = 2, X_MORE = 4, X_NAN = 8, Y_NAN = 16, BOTH_NAN = 32,
-	ORDERED = X_LESS | X_EQUAL | X_MORE, UNORDERED = X_NAN | Y_NAN | BOTH_NAN,
-	ANY = ORDERED | UNORDERED,
-};
-
-/* What a value of the body is, for a body that compares and selects: a truth, with those relations
- * in which it holds, or one of a result's accumulator and element, with those in which it is the
- * accumulator. */
-struct meaning { enum { OTHER, TRUTH, EITHER } is; unsigned of, when; };
-
-/* The relations in which u holds of two values, m->of telling which they are. */
-static struct meaning compared(unsigned op, const struct meaning *a, const struct meaning *b)
-{
-	static const uint8_t holds[] = {	/* from UOP_EQ on */
-		X_EQUAL, X_LESS | X_MORE, X_LESS, X_LESS | X_EQUAL, X_MORE, X_MORE | X_EQUAL,
-	};
-	unsigned when = holds[op - UOP_EQ], turned;
-	struct meaning m = { TRUTH, a->of, 0 };
-
-	if (a->is != EITHER || b->is != EITHER || a->of != b->of ||
-	    (a->when && a->when != ANY) || (b->when && b->when != ANY))
-		return (struct meaning){ OTHER, 0, 0 };
-	turned = (when & X_EQUAL) | (when & X_LESS ? X_MORE : 0) | (when & X_MORE ? X_LESS : 0);
-	if (a->when == b->when) {	/* with itself */
-		m.when = a->when ? X_NAN | BOTH_NAN : Y_NAN | BOTH_NAN;
-		if (op != UOP_NE)
-			m.when = when & X_EQUAL ? ANY & ~m.when : 0;
-		return m;
-	}
-	m.when = (a->when ? when : turned) | (op == UOP_NE ? UNORDERED : 0);
-	return m;
-}
-
-static struct meaning meaning_of(const struct isa_uop *u, const struct meaning *v)
-{
-	const struct meaning *a = &v[u->a], *b = &v[u->b], *c = &v[u->c];
-	struct meaning m = { OTHER, a->of, 0 };
-
-	if (u->op >= UOP_EQ && u->op <= UOP_GE)
-		return compared(u->op, a, b);
-	if (u->op == UOP_CVT && u->elem == ELEM_BF16 && u->to == ELEM_F32)
-		return *a;	/* for comparisons alone: no result is of this type then */
-	/* of whole numbers that are equal it does not matter which one it is */
-	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem_class(u->elem) == ELEM_CLASS_SINT &&
-	    a->is == EITHER && b->is == EITHER && a->of == b->of &&
-	    ((a->when == ANY && !b->when) || (b->when == ANY && !a->when))) {
-		m.is = EITHER;
-		m.when = u->op == UOP_MAX ? X_MORE : X_LESS;
-		return m;
-	}
-	if (u->op == UOP_SELECT && a->is == TRUTH && b->is == EITHER && c->is == EITHER &&
-	    b->of == c->of)
-		return (struct meaning){ EITHER, b->of,
-					 (a->when & b->when) | (~a->when & c->when) };
-	if (u->elem != ELEM_PRED || a->is != TRUTH || b->is != TRUTH || a->of != b->of)
-		return m;
-	m.is = TRUTH;
-	if (u->op == UOP_AND)
-		m.when = a->when & b->when;
-	else if (u->op == UOP_OR)
-		m.when = a->when | b->when;
-	else
-		m.is = OTHER;
-	return m;
-}
-
-/* Whether out, of operand `by`, and the other one are as sim_pick_fn has it for `better`. */
-static bool is_pick(const struct meaning *out, unsigned by, unsigned better, unsigned possible)
-{
-	unsigned value = better | X_NAN | BOTH_NAN;
-
-	return out[0].is == EITHER && out[1].is == EITHER && !out[0].of && out[1].of == 1 &&
-	       out[by].when == (value & possible) &&
-	       out[!by].when == ((value | X_EQUAL) & possible);
-}
-
-/* Bodies that pick the largest or the smallest and where it is: what frameworks make of argmax. */
-static void find_pick(enum sim_path path, const struct isa_tensor *t,
-		      const struct isa_operand *out, const struct isa_uop *uops,
-		      struct reduce_plan *r)
-{
-	struct meaning v[ISA_MAX_VALUES] = { { OTHER, 0, 0 } }, to[2];
-	unsigned first = t->body.n_in, possible, asked = 0;
-
-	if (r->k != 2)
-		return;
-	for (unsigned j = 0; j < first; j++)
-		v[j] = (struct meaning){ EITHER, j % 2, j < 2 ? ANY : 0 };
-	for (unsigned i = 0; i < t->body.n_uop; i++) {
-		v[first + i] = meaning_of(&uops[i], v);
-		if (v[first + i].is == TRUTH)
-			asked |= 1u << v[first + i].of;
-	}
-	if (asked != 1 && asked != 2)
-		return;
-	r->by = asked - 1;
-	possible = elem_class(r->elem[r->by]) == ELEM_CLASS_FLOAT ? ANY : ORDERED;
-	for (unsigned j = 0; j < 2; j++) {
-		to[j] = v[out[j].value];
-		to[j].when &= possible;
-	}
-	if (is_pick(to, r->by, X_MORE, possible))
-		r->pick = sim_uop_pick(path, UOP_MAX, r->elem[r->by], r->bytes[!r->by]);
-	else if (is_pick(to, r->by, X_LESS, possible))
-		r->pick = sim_uop_pick(path, UOP_MIN, r->elem[r->by], r->bytes[!r->by]);
-}
 
 /* ---- prepare ---- */
 
@@ -307,6 +197,26 @@ static bool has_rows_in_place(const struct vec_plan *p)
 	       (!k->stride[rank - 1] || k->stride[rank - 1] == r->bytes[!r->by]);
 }
 
+/* Whether a tile is short rows, each of which has all that is folded into its results. */
+static bool has_short_rows(const struct vec_plan *p)
+{
+	const struct reduce_plan *r = p->reduce;
+	const struct sim_ref *y = &p->in[r->k + r->by], *k = &p->in[r->k + !r->by];
+	unsigned last = p->space.rank - 1, bytes = r->bytes[r->by];
+	int64_t cols = p->space.dim[last];
+
+	for (unsigned d = 0; d < last; d++)
+		if (p->in[0].stride[d] || p->in[1].stride[d])
+			return false;
+	return p->space.reduced == 1u << last && p->tiling.col_dims == 1 &&
+	       p->tiling.cols == cols && cols >= SIM_SHORT_ROW_LEAST &&
+	       cols <= SIM_SHORT_ROW_MOST && r->bytes[!r->by] == 4 && y->stride[last] == bytes &&
+	       (cols >= SIM_SHORT_ROW_APART || y->stride[last - 1] == cols * bytes) &&
+	       k->stride[last] == 4 && !k->stride[last - 1] &&
+	       p->out[r->by].ref.stride[last - 1] == bytes &&
+	       p->out[!r->by].ref.stride[last - 1] == 4;
+}
+
 static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 		      const struct isa_operand *out, const struct isa_uop *uops,
 		      const struct sim_body_facts *facts, struct vec_plan *p)
@@ -341,6 +251,8 @@ static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 	r->in_place = r->pick && has_rows_in_place(p);
 	if (r->in_place)
 		vec_more_rows(&p->space, &p->tiling, ROWS_IN_PLACE * p->tiling.cols);
+	if (r->pick && p->space.rank > 1 && has_short_rows(p))
+		r->pick_short = sim_uop_pick_short(load->cpu->path, r->op, r->elem[r->by]);
 	for (unsigned j = 0; j < r->k && p->space.rank > 1; j++) {
 		int64_t pitch = p->in[r->k + j].stride[p->space.rank - 2];
 
@@ -674,6 +586,24 @@ static void pick_rows(const struct vec_job *job, struct folding *f, const struct
 	r->pick(acc->p[by], acc->p[with], acc->p[by], acc->p[with], &rows, tile->cols);
 }
 
+/* The rows of a tile and their initial value, to where the results go. */
+static void pick_short_rows(const struct vec_job *job, const struct sim_tile *tile)
+{
+	const struct vec_plan *p = job->plan;
+	unsigned by = p->reduce->by, with = !by, k = p->reduce->k;
+	struct sim_short_rows rows = {
+		.x = sim_tile_at(&p->in[by], job->in[by], tile),
+		.i = (const void *)sim_tile_at(&p->in[with], job->in[with], tile),
+		.y = sim_tile_at(&p->in[k + by], job->in[k + by], tile),
+		.k = (const void *)sim_tile_at(&p->in[k + with], job->in[k + with], tile),
+		.y_step = p->in[k + by].stride[tile->rank - 2],
+		.rows = tile->rows, .cols = tile->cols,
+	};
+
+	p->reduce->pick_short(sim_tile_at(&p->out[by].ref, job->out[by], tile),
+			      (void *)sim_tile_at(&p->out[with].ref, job->out[with], tile), &rows);
+}
+
 /* All columns of a tile that were turned, in one call, which takes some steps of its own; or one by
  * one. */
 static void fold_turned(const struct vec_job *job, struct folding *f, const struct values *v,
@@ -822,6 +752,10 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch)
 	vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, kept, at);
 	vec_seek(&p->tiling, p->space.rank, p->space.reduced, begin, at);
 	vec_tile_at(&p->space, &p->tiling, at, &tile);
+	if (r->pick_short) {
+		pick_short_rows(job, &tile);
+		return;
+	}
 	results = kept_tile(p, &tile);
 	begun = p->parts == 1 && r->pick && (r->in_place || is_upright(p, &tile));
 	if (begun) {	/* a pick may as well begin with the initial values */
@@ -944,7 +878,9 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 		r->bytes[j] = (uint8_t)elem_bytes(in[j].elem);
 		r->turn[j] = sim_transpose(load->cpu->path, r->bytes[j]);
 	}
-	find_pick(load->cpu->path, t, out, uops, r);
+	r->op = vec_find_pick(t, out, uops, &r->by);
+	if (r->op)
+		r->pick = sim_uop_pick(load->cpu->path, r->op, r->elem[r->by], r->bytes[!r->by]);
 	ret = prepare_refs(load, t, in, out, p);
 	empty = is_empty(t, &nothing);
 	if (ret || nothing)

@@ -203,6 +203,13 @@ sim_pick_fn *sim_uop_pick(enum sim_path path, unsigned op, unsigned elem, unsign
 	return picks[path][op == UOP_MAX].fn[elem][where_bytes == 8];
 }
 
+sim_pick_short_fn *sim_uop_pick_short(enum sim_path path, unsigned op, unsigned elem)
+{
+	if (path != SIM_AVX512 || (op != UOP_MIN && op != UOP_MAX) || elem >= UOP_TYPES)
+		return NULL;
+	return sim_uop_pick_short_avx512[op == UOP_MAX].fn[elem];
+}
+
 /* The largest (or smallest) value of an integer type. */
 static uint64_t integer_bound(unsigned elem, bool largest)
 {

@@ -118,6 +118,24 @@ typedef void sim_pick_fn(void *value, void *where, const void *x, const void *i,
 /* For UOP_MIN and UOP_MAX of some types and what has 4 or 8 bytes; else NULL. */
 sim_pick_fn *sim_uop_pick(enum sim_path path, unsigned op, unsigned elem, unsigned where_bytes);
 
+/*
+ * Likewise of pair (*x, *i) and those of a row, for each of some rows of few pairs: y's elements
+ * are side by side, k's are the same for all rows. The results lie side by side and meet nothing
+ * else.
+ */
+struct sim_short_rows {
+	const void *x, *y;
+	const uint32_t *i, *k;
+	int64_t y_step;		/* bytes from a row to the next */
+	size_t rows, cols;	/* SIM_SHORT_ROW_LEAST to SIM_SHORT_ROW_MOST columns */
+};
+typedef void sim_pick_short_fn(void *value, uint32_t *where, const struct sim_short_rows *rows);
+#define SIM_SHORT_ROW_LEAST 2
+#define SIM_SHORT_ROW_MOST 256
+#define SIM_SHORT_ROW_APART 4	/* columns at least of rows that do not follow one another */
+/* Where that is sooner done than with columns one by one; else NULL. */
+sim_pick_short_fn *sim_uop_pick_short(enum sim_path path, unsigned op, unsigned elem);
+
 /* ---- the tables of each path (uop_*.c) ---- */
 
 /* Computing types are below ELEM_F8E5M2; rows are uop codes. */
@@ -127,6 +145,8 @@ struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
 struct sim_stack_row { sim_stack_fn *fn[UOP_TYPES]; };
 struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
 struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
+struct sim_pick_short_row { sim_pick_short_fn *fn[UOP_TYPES]; };
+extern SIM_X86 const struct sim_pick_short_row sim_uop_pick_short_avx512[2];	/* min, max */
 
 #define UOP_CODES 0x60
 #define UOP_PAIR_FIRST 3

@@ -4,7 +4,7 @@
  * their order. What is joined so far stays in a block that the cache nearest to the core
  * holds, while elements are read from where they lie: as a window's are, of which each
  * belongs to several windows. Columns and short rows of elements that no chain joins are here for
- * the widest registers, which pick all their elements at once.
+ * the widest registers, which pick all their elements at once; so are the largest of short rows.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -604,4 +604,193 @@ static void zip_all(void *to, const void *const *values, unsigned n, size_t n_ea
 	}
 }
 sim_zip_fn *const sim_wide_zip_avx512 = zip_all;
+
+/*
+ * The larger or the smaller ones of short rows, 16 of which go at a time, one in each lane.
+ * Elements of bf16 are widened to f32, whose upper half they are.
+ */
+#define INLINE static inline __attribute__((always_inline))
+
+struct picked { __m512i value, where; };
+
+INLINE void pick_column(struct picked *p, __m512i y, uint32_t k, const unsigned elem,
+			const bool more)
+{
+	__mmask16 is_worse, is_other, is_number;
+	__m512 x = _mm512_castsi512_ps(p->value), next = _mm512_castsi512_ps(y);
+
+	if (elem == ELEM_S32) {
+		is_worse = is_other = more ? _mm512_cmpgt_epi32_mask(y, p->value) :
+					     _mm512_cmplt_epi32_mask(y, p->value);
+	} else {
+		is_number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
+		is_worse = more ? _mm512_mask_cmp_ps_mask(is_number, x, next, _CMP_NGE_UQ) :
+				  _mm512_mask_cmp_ps_mask(is_number, x, next, _CMP_NLE_UQ);
+		is_other = more ? _mm512_mask_cmp_ps_mask(is_number, x, next, _CMP_NGT_UQ) :
+				  _mm512_mask_cmp_ps_mask(is_number, x, next, _CMP_NLT_UQ);
+	}
+	p->value = _mm512_mask_mov_epi32(p->value, is_other, y);
+	p->where = _mm512_mask_mov_epi32(p->where, is_worse, _mm512_set1_epi32((int32_t)k));
+}
+
+INLINE __m512i widen_16(__m256i x)
+{
+	return _mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16);
+}
+
+INLINE __m512i load_lanes(const char *p, const unsigned elem)
+{
+	return elem == ELEM_BF16 ? widen_16(_mm256_loadu_si256((const void *)p)) :
+				   _mm512_loadu_si512(p);
+}
+
+/* 4 elements of each of 4 rows, `step` bytes apart. */
+INLINE __m512i load_quarters(const char *p, int64_t step, const unsigned elem)
+{
+	__m512i x;
+
+	if (elem == ELEM_BF16) {
+		__m128i low = _mm_unpacklo_epi64(_mm_loadl_epi64((const void *)p),
+						 _mm_loadl_epi64((const void *)(p + step)));
+		__m128i high = _mm_unpacklo_epi64(_mm_loadl_epi64((const void *)(p + 2 * step)),
+						  _mm_loadl_epi64((const void *)(p + 3 * step)));
+
+		return widen_16(_mm256_set_m128i(high, low));
+	}
+	x = _mm512_castsi128_si512(_mm_loadu_si128((const void *)p));
+	x = _mm512_inserti32x4(x, _mm_loadu_si128((const void *)(p + step)), 1);
+	x = _mm512_inserti32x4(x, _mm_loadu_si128((const void *)(p + 2 * step)), 2);
+	return _mm512_inserti32x4(x, _mm_loadu_si128((const void *)(p + 3 * step)), 3);
+}
+
+/* Lanes whose elements, `cols` apart from column j on, are in pair q of 16 rows' registers. */
+INLINE __mmask16 in_pair(const unsigned cols, const unsigned j, const unsigned q)
+{
+	unsigned begin = (32 * q + cols - 1 - j) / cols, end = (32 * q + 31 + cols - j) / cols;
+
+	return (__mmask16)((1u << (end < 16 ? end : 16)) - (1u << begin));
+}
+
+/* 16 rows that follow one another, of a number of columns that the compiler knows. */
+INLINE void pick_dense(struct picked *p, const char *y, const uint32_t *k, const unsigned cols,
+		       const unsigned elem, const bool more)
+{
+	const unsigned bytes = elem == ELEM_BF16 ? 2 : 4;
+	__m512i x[8], place = PLACES((int)cols);
+
+	_Pragma("GCC unroll 8")
+	for (unsigned i = 0; i < cols; i++)
+		x[i] = load_lanes(y + 16 * i * bytes, elem);
+	_Pragma("GCC unroll 8")
+	for (unsigned j = 0; j < cols; j++, place = _mm512_add_epi32(place, _mm512_set1_epi32(1))) {
+		__m512i column = _mm512_permutex2var_epi32(x[0], place, x[1]);
+
+		_Pragma("GCC unroll 4")
+		for (unsigned q = 1; 2 * q < cols; q++)
+			column = 2 * q + 1 == cols ?
+				_mm512_mask_permutexvar_epi32(column, in_pair(cols, j, q), place,
+							      x[2 * q]) :
+				_mm512_mask_mov_epi32(column, in_pair(cols, j, q),
+					_mm512_permutex2var_epi32(x[2 * q], place, x[2 * q + 1]));
+		pick_column(p, column, k[j], elem, more);
+	}
+}
+
+/* 16 rows of 4 columns or more: 4 at a time, the last of which may be looked at before. */
+INLINE void pick_quarters(struct picked *p, const char *y, int64_t step, const uint32_t *k,
+			  size_t cols, const unsigned elem, const bool more)
+{
+	const unsigned bytes = elem == ELEM_BF16 ? 2 : 4;
+
+	for (size_t j = 0; j < cols;) {
+		size_t from = j + 4 <= cols ? j : cols - 4;
+		__m512i x[4], low[2], high[2], column[4];
+
+		for (unsigned i = 0; i < 4; i++)
+			x[i] = load_quarters(y + from * bytes + i * step, 4 * step, elem);
+		for (unsigned i = 0; i < 2; i++) {
+			low[i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+			high[i] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+		}
+		column[0] = _mm512_unpacklo_epi64(low[0], low[1]);
+		column[1] = _mm512_unpackhi_epi64(low[0], low[1]);
+		column[2] = _mm512_unpacklo_epi64(high[0], high[1]);
+		column[3] = _mm512_unpackhi_epi64(high[0], high[1]);
+		_Pragma("GCC unroll 4")
+		for (unsigned i = 0; i < 4; i++)
+			if (from + i >= j)
+				pick_column(p, column[i], k[from + i], elem, more);
+		j = from + 4;
+	}
+}
+
+/* 16 rows, or, of fewer, the first one in each lane that has none. */
+INLINE void pick_16(void *value, uint32_t *where, const struct sim_short_rows *r, size_t row,
+		    const unsigned elem, const bool more)
+{
+	const unsigned bytes = elem == ELEM_BF16 ? 2 : 4;
+	const char *y = (const char *)r->y + (int64_t)row * r->y_step;
+	bool is_dense = r->y_step == (int64_t)(r->cols * bytes);
+	struct picked p = { .where = _mm512_set1_epi32((int32_t)*r->i) };
+	uint32_t one = 0;
+
+	memcpy((char *)&one + (elem == ELEM_BF16 ? 2 : 0), r->x, bytes);
+	p.value = _mm512_set1_epi32((int32_t)one);
+	switch (is_dense ? r->cols : 0) {
+	case 2: pick_dense(&p, y, r->k, 2, elem, more); break;
+	case 3: pick_dense(&p, y, r->k, 3, elem, more); break;
+	case 4: pick_dense(&p, y, r->k, 4, elem, more); break;
+	case 5: pick_dense(&p, y, r->k, 5, elem, more); break;
+	case 6: pick_dense(&p, y, r->k, 6, elem, more); break;
+	case 7: pick_dense(&p, y, r->k, 7, elem, more); break;
+	default: pick_quarters(&p, y, r->y_step, r->k, r->cols, elem, more);
+	}
+	_mm512_storeu_si512(where + row, p.where);
+	if (elem == ELEM_BF16)
+		_mm256_storeu_si256((void *)((uint16_t *)value + row),
+				    _mm512_cvtepi32_epi16(_mm512_srli_epi32(p.value, 16)));
+	else
+		_mm512_storeu_si512((uint32_t *)value + row, p.value);
+}
+
+/* Of rows that are not 16 the last ones are done twice; fewer are done as 16, elsewhere. */
+INLINE void pick_short(void *value, uint32_t *where, const struct sim_short_rows *r,
+		       const unsigned elem, const bool more)
+{
+	const unsigned bytes = elem == ELEM_BF16 ? 2 : 4;
+	char room[16 * SIM_SHORT_ROW_MOST * 4];
+	struct sim_short_rows few = *r;
+	uint32_t values[16], places[16];
+
+	for (size_t row = 0; row + 16 <= r->rows; row += 16)
+		pick_16(value, where, r, row, elem, more);
+	if (r->rows >= 16 && r->rows % 16)
+		pick_16(value, where, r, r->rows - 16, elem, more);
+	if (r->rows >= 16)
+		return;
+	few.y = room;
+	few.y_step = (int64_t)(r->cols * bytes);
+	for (size_t row = 0; row < 16; row++)
+		memcpy(room + row * r->cols * bytes, (const char *)r->y + r->y_step *
+		       (int64_t)(row < r->rows ? row : 0), r->cols * bytes);
+	pick_16(values, places, &few, 0, elem, more);
+	memcpy(value, values, r->rows * bytes);
+	memcpy(where, places, r->rows * sizeof(*where));
+}
+
+#define PICK_SHORT(name, elem, more) \
+static void name(void *value, uint32_t *where, const struct sim_short_rows *rows) \
+{ \
+	pick_short(value, where, rows, elem, more); \
+}
+PICK_SHORT(short_less_f32, ELEM_F32, false)
+PICK_SHORT(short_more_f32, ELEM_F32, true)
+PICK_SHORT(short_less_s32, ELEM_S32, false)
+PICK_SHORT(short_more_s32, ELEM_S32, true)
+PICK_SHORT(short_less_bf16, ELEM_BF16, false)
+PICK_SHORT(short_more_bf16, ELEM_BF16, true)
+#define SHORT_TYPES(which) {{ [ELEM_F32] = short_##which##_f32, [ELEM_S32] = short_##which##_s32, \
+			      [ELEM_BF16] = short_##which##_bf16 }}
+const struct sim_pick_short_row sim_uop_pick_short_avx512[2] = { SHORT_TYPES(less),
+								 SHORT_TYPES(more) };
 #endif

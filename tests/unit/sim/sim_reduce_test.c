@@ -293,6 +293,7 @@ struct pick_trial {
 	int64_t outer, n, inner;
 	enum { EACH, INNER, ALL } shared;	/* one place for all of inner; for outer, too */
 	unsigned value_step, where_step;	/* elements from one to the next */
+	bool one_first, apart;	/* one initial value for all; a row of values as long as two */
 };
 
 static void pick_body(const struct pick_trial *t, struct vt_insn *in)
@@ -385,21 +386,23 @@ static void plain_picks(const struct pick_trial *t, char *const *value, char *co
 	for (int64_t k = 0; k < t->outer * t->inner; k++) {
 		char *v = value[2] + k * vb, *w = where[2] + k * wb;
 
-		memcpy(v, value[0] + k * vb, vb);
-		memcpy(w, where[0] + k * wb, wb);
+		memcpy(v, value[0] + (t->one_first ? 0 : k * vb), vb);
+		memcpy(w, where[0] + (t->one_first ? 0 : k * wb), wb);
 		for (int64_t i = 0; i < t->n; i++) {
 			int64_t at = (k / t->inner * t->n + i) * t->inner + k % t->inner;
 			int64_t place = t->shared == ALL ? i : t->shared == INNER ?
 				k / t->inner * t->n + i : at;
 			double x = value_at(t->elem, v, 0);
-			double y = value_at(t->elem, value[1], at * t->value_step);
+			int64_t from = (at + (t->apart ? k / t->inner * t->n * t->inner : 0)) *
+				t->value_step;
+			double y = value_at(t->elem, value[1], from);
 			bool keep = t->smaller ? x < y : x > y, equal = x == y;
 
 			keep |= isnan(t->nan_loses ? y : x);
 			if (!keep && !equal)
 				memcpy(w, where[1] + place * t->where_step * wb, wb);
 			if (t->crossed ? keep : !keep && !(equal && t->keeps_equal))
-				memcpy(v, value[1] + at * t->value_step * vb, vb);
+				memcpy(v, value[1] + from * vb, vb);
 		}
 	}
 }
@@ -442,11 +445,17 @@ static void run_picks(struct vt *vt, unsigned n_paths, const struct pick_trial *
 		in.op[k].stride[0] = outer == 1 ? 0 : n * inner * bytes;
 		in.op[k].stride[1] = whole ? inner * bytes : 0;
 		in.op[k].stride[2] = shared ? 0 : bytes;
+		if (k / 2 == 0 && t->one_first)
+			memset(in.op[k].stride, 0, sizeof(in.op[k].stride));
+		if (whole && k % 2 == t->by && t->apart)
+			in.op[k].stride[0] *= 2;
 		mem[k].p = (k % 2 == t->by ? value : where)[from];
-		mem[k].bytes = (uint64_t)(outer * n * inner * bytes);
+		mem[k].bytes = (uint64_t)(outer * n * inner * bytes) << (whole && t->apart);
 	}
 	plain_picks(t, value, where);
 	for (unsigned n = 0; n < n_paths; n++) {
+		memset(value[3], 0xa5, (size_t)(kept * vb));	/* not a path's before it */
+		memset(where[3], 0xa5, (size_t)(kept * wb));
 		assert_int_equal(vt_run(&vt[n], &in, mem, 6, &run), 0);
 		assert_memory_equal(value[3], value[2], (size_t)(kept * vb));
 		assert_memory_equal(where[3], where[2], (size_t)(kept * wb));
@@ -488,6 +497,39 @@ static void largest_and_where_it_is(void **state)
 				.value_step = 1 + !pick(&seed, 6),
 				.where_step = 1 + !pick(&seed, 3),
 				.outer = shape[s][0], .n = shape[s][1], .inner = shape[s][2],
+			};
+
+			run_picks(vt, n, &t, &seed);
+		}
+	while (n)
+		vt_close(&vt[--n]);
+}
+
+/* Short rows of each length that some loop ends at, of which there are fewer than go at a time, as
+ * many and more, with one initial value for all of them, as frameworks write argmax, or with one
+ * each; what comes with a value is the same in each row. */
+static void largest_of_short_rows(void **state)
+{
+	static const enum elem elems[] = { ELEM_F32, ELEM_BF16, ELEM_S32, ELEM_F64 };
+	static const int64_t cols[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 31, 33, 64, 127,
+					255, 256, 257 };
+	static const int64_t rows[] = { 1, 2, 15, 16, 17, 31, 32, 203 };
+	struct vt vt[3];
+	uint64_t seed = 6;
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1 + k);
+	for (unsigned c = 0; c < sizeof(cols) / sizeof(cols[0]); c++)
+		for (unsigned i = 0; i < 64; i++) {
+			const struct pick_trial t = {
+				.elem = elems[i % 4], .where_bytes = pick(&seed, 9) ? 4 : 8,
+				.by = i / 4 & 1, .smaller = i & 1, .turned = pick(&seed, 2),
+				.shared = pick(&seed, 6) ? ALL : EACH, .value_step = 1,
+				.where_step = 1 + !pick(&seed, 9),
+				.one_first = pick(&seed, 6), .apart = !pick(&seed, 4),
+				.outer = rows[i / 8], .n = cols[c], .inner = 1,
 			};
 
 			run_picks(vt, n, &t, &seed);
@@ -918,6 +960,7 @@ int main(void)
 		cmocka_unit_test(first_of_equals_wins),
 		cmocka_unit_test(many_short_rows),
 		cmocka_unit_test(largest_and_where_it_is),
+		cmocka_unit_test(largest_of_short_rows),
 		cmocka_unit_test(products_are_summed_along_rows),
 		cmocka_unit_test(rows_are_summed_where_they_lie),
 		cmocka_unit_test(sums_of_rows_are_the_same_on_each_path),
