@@ -283,8 +283,8 @@ struct body {
 uint8_t tc_body_uop(struct body *b, struct isa_uop u, unsigned result);
 uint8_t tc_body_convert(struct body *b, uint8_t value, unsigned elem);
 uint8_t tc_body_imm(struct body *b, unsigned elem, const void *element);
-/* The place of a point along a dim of the iteration space. */
-uint8_t tc_body_iota(struct body *b, unsigned dim, unsigned elem);
+/* The place of a point along a dim of the iteration space, which is [first, end) of all. */
+uint8_t tc_body_iota(struct body *b, unsigned dim, unsigned elem, int64_t first, int64_t end);
 /* The value for v, or -1. */
 int tc_body_find(const struct body *b, const struct tc_value *v);
 void tc_body_know(struct body *b, const struct tc_value *v, uint8_t value);

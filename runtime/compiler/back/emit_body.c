@@ -73,14 +73,20 @@ void tc_body_know(struct body *b, const struct tc_value *v, uint8_t value)
 	b->known[b->n_known++].value = value;
 }
 
-uint8_t tc_body_iota(struct body *b, unsigned dim, unsigned elem)
+uint8_t tc_body_iota(struct body *b, unsigned dim, unsigned elem, int64_t first, int64_t end)
 {
 	/* Integers of less than a byte wrap, as conversions from floats do not. */
 	unsigned work = elem_class(elem) == ELEM_CLASS_COMPLEX ? ELEM_F32 : tc_computing(elem);
-	uint8_t r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)work,
-		.aux = (uint8_t)dim }, work);
+	/* A float is rounded once. */
+	unsigned counts = !first || elem_class(work) != ELEM_CLASS_FLOAT ? work :
+			  end <= INT32_MAX ? ELEM_S32 : ELEM_S64;
+	uint8_t r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)counts,
+		.aux = (uint8_t)dim }, counts);
 
-	return tc_body_convert(b, r, elem);
+	if (first)
+		r = tc_body_uop(b, (struct isa_uop){ .op = UOP_ADD, .elem = (uint8_t)counts,
+			.a = r, .b = tc_body_imm(b, counts, &first) }, counts);
+	return tc_body_convert(b, tc_body_convert(b, r, work), elem);
 }
 
 static uint8_t operand(struct body *b, const struct tc_value *v)

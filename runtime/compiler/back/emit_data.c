@@ -215,7 +215,7 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 	b->e = e;
 	b->n_out = 1;
 	b->out[0] = tc_operand(to, t->elem);
-	b->out[0].value = tc_body_iota(b, along, t->elem);
+	b->out[0].value = tc_body_iota(b, along, t->elem, 0, 0);
 	for (unsigned d = 0; d < t->rank; d++) {
 		dim[d] = to->stride[d] ? t->dim[d] : 1;
 		b->out[0].stride[d] = dim[d] > 1 ? to->stride[d] : 0;

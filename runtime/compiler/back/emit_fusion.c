@@ -45,17 +45,10 @@ struct loop {
 	bool reads_peers;		/* as VEC alone does */
 	const int8_t *dim_of;		/* iteration dim of each dim of shape (epilogues) */
 	const struct tc_box *box;	/* of the space, that this instruction is of; NULL: all */
+	unsigned n_before;		/* that lie before it in memory, and have been */
 };
 
 static const int8_t straight[ISA_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-
-static const struct tc_type *iteration_shape(const struct tc_block *b)
-{
-	for (const struct tc_op *op = b->first; op; op = op->next)
-		if (op->op == TC_REDUCE)
-			return tc_in(op, 0)->type;
-	return tc_in(b->last, 0)->type;
-}
 
 static bool is_full(const struct loop *l, const struct tc_type *t)
 {
@@ -337,11 +330,14 @@ static uint8_t value_of(struct loop *l, const struct tc_value *v, const int8_t *
 		unsigned elem = v->type->elem;
 		unsigned d = (unsigned)tc_attr_int(v->def, "iota_dimension", 0);
 		static const uint8_t zero[16];
+		int64_t first;
 
 		/* A product iterates over no dims of size 1. */
 		if (v->type->dim[d] <= 1)
 			return tc_body_imm(&l->b, elem, zero);
-		return tc_body_iota(&l->b, (unsigned)l->dim_of[axis[d]], elem);
+		first = l->box ? l->box->first[axis[d]] : 0;
+		return tc_body_iota(&l->b, (unsigned)l->dim_of[axis[d]], elem, first,
+				    first + size_of(l, (unsigned)axis[d]));
 	}
 	tc_fail(l->e->c, ERR_INTERNAL, l->fusion, "a value was missed");
 }
@@ -520,6 +516,24 @@ static uint8_t spread_over_rows(struct loop *l, uint8_t value, unsigned elem)
 		.b = value, .c = value }, elem);
 }
 
+/* Whether a box before this one has begun what result i, of axes `axis`, reduces to here: it lies
+ * beside this one along none but dims that the result does not have. */
+static bool is_begun(const struct loop *l, unsigned i, const int8_t *axis)
+{
+	unsigned rank = l->fusion->results[i].type->rank, d;
+
+	for (unsigned k = 1; k <= l->n_before; k++) {
+		const struct tc_box *before = l->box - k;
+
+		for (d = 0; d < rank; d++)
+			if (before->first[axis[d]] != l->box->first[axis[d]])
+				break;
+		if (d == rank)
+			return true;
+	}
+	return false;
+}
+
 static void put_output(struct loop *l, unsigned i)
 {
 	const struct tc_value *inside = tc_in(l->block->last, i);
@@ -530,8 +544,10 @@ static void put_output(struct loop *l, unsigned i)
 
 	if (l->n_outer >= 0 && is_full(l, outside->type) && is_of_rows(l, op.value))
 		op.value = spread_over_rows(l, op.value, outside->type->elem);
-	if (inside->def && inside->def->op == TC_REDUCE && l->n_outer < 0)
+	if (inside->def && inside->def->op == TC_REDUCE && l->n_outer < 0) {
 		op.combine = (uint8_t)combine_of(tc_simple_reduce(inside->def));
+		op.flags = is_begun(l, i, f->axis) ? ISA_OPERAND_ACC : 0;
+	}
 	place_over_input(l, i, op);
 	set_place(l, i, tc_place(l->e, outside), &op);
 	l->b.out[l->b.n_out++] = op;
@@ -619,6 +635,9 @@ static bool make_line(struct loop *l)
 		n += (l->box->size[d] - 1) * step;
 	if (l->reads_peers || count_of(l->box, l->shape->rank) < n - n / MOST_BESIDE)
 		return false;
+	for (unsigned k = 0; k < l->b.n_uop; k++)
+		if (l->b.uops[k].op == UOP_IOTA)
+			return false;
 	for (unsigned k = 0; k < l->b.n_in; k++)
 		if (!is_dense_in_space(l, &l->b.in[k]))
 			return false;
@@ -649,20 +668,21 @@ static void emit_box(struct loop *l, bool is_first)
 
 /* The largest box comes first. */
 static void emit_boxes(struct emit *e, const struct tc_op *fusion, struct loop *l,
-		       const struct tc_box *boxes, unsigned n)
+		       struct tc_box *boxes, unsigned n)
 {
 	double flops = e->flops, transcendentals = e->transcendentals;
 	const struct tc_type *shape = l->shape;
+	struct tc_box first = boxes[0];
 	unsigned large = 0;
 
 	place_results(l);
 	for (unsigned i = 1; i < n; i++)
 		if (count_of(&boxes[i], shape->rank) > count_of(&boxes[large], shape->rank))
 			large = i;
+	boxes[0] = boxes[large];
+	boxes[large] = first;
 	for (unsigned i = 0; i < n; i++) {
-		unsigned k = i == 0 ? large : i <= large ? i - 1 : i;
-
-		*l = (struct loop){ .shape = shape, .box = &boxes[k] };
+		*l = (struct loop){ .shape = shape, .box = &boxes[i], .n_before = i };
 		start_loop(l, e, fusion);
 		emit_box(l, i == 0);
 	}
@@ -680,7 +700,7 @@ void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
 	if (!l)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	start_loop(l, e, fusion);
-	l->shape = iteration_shape(l->block);
+	l->shape = tc_space_of(fusion);
 	n = tc_boxes_of(fusion, boxes);
 	if (!n)
 		tc_refuse(e, "it falls into more boxes than there are instructions for");

@@ -24,6 +24,7 @@ enum {
 	MOST_LOOKS = 64,	/* at who looks at it */
 	MOST_COMPOSED = 32,
 	SMALL_PART = 4,		/* of an array: a quarter at most is made for it alone */
+	PLACE_VALUES = 5,	/* of a body, that say where a point lies along a dim */
 };
 
 /* What is saved and what it takes, in nanoseconds. */
@@ -33,7 +34,10 @@ enum {
 #define FAR_BYTES (1 << 20)
 #define BOX_NS 110		/* of an instruction, and for each operand */
 #define ROW_NS 1.0		/* of a row of one that is narrow, */
-#define WIDE_ROW_NS 3.5		/* and of one that could have been behind others */
+#define WIDE_ROW_NS 3.5		/* of one that could have been behind others, */
+#define END_ROW_NS 8.0		/* of one that is reduced, or knows its places, */
+#define END_POINT_NS 0.03	/* and for each of its points, */
+#define END_POINTS 1024		/* but no more of them */
 
 struct space {
 	struct tc_ctx *c;
@@ -48,9 +52,14 @@ struct space {
 
 /* ---- which fusions ---- */
 
-static const struct tc_type *space_of(const struct tc_op *op)
+const struct tc_type *tc_space_of(const struct tc_op *fusion)
 {
-	return op->results[0].type;
+	const struct tc_block *b = fusion->regions[0].block;
+
+	for (const struct tc_op *op = b->first; op; op = op->next)
+		if (op->op == TC_REDUCE)
+			return tc_in(op, 0)->type;
+	return tc_in(b->last, 0)->type;
 }
 
 static bool is_loop(const struct tc_op *op)
@@ -58,28 +67,57 @@ static bool is_loop(const struct tc_op *op)
 	return op->op == TC_FUSION && tc_attr_int(op, "kind", 0) == TC_FUSION_LOOP;
 }
 
+/* Whether op, which reduces all of a fusion's space, may do so box by box: nobody waits for what it
+ * gives, and this is not rounded in between. */
+static bool is_by_box(const struct tc_op *op, const struct tc_type *space)
+{
+	const struct tc_type *t = op->results[0].type;
+
+	for (const struct tc_use *u = op->results[0].uses; u; u = u->next)
+		if (u->user->op != TC_RETURN)
+			return false;
+	return tc_same_dims(tc_in(op, 0)->type, space) && tc_computing(t->elem) == t->elem;
+}
+
 /* Whether op, of a fusion, works point by point, and reads what has the shape of its space so. */
 static bool is_by_point(const struct tc_op *op, const struct tc_type *space)
 {
-	if (op->op == TC_BROADCAST_IN_DIM)	/* or turned about */
+	switch (op->op) {
+	case TC_BROADCAST_IN_DIM:	/* or turned about */
 		return !tc_same_dims(tc_in(op, 0)->type, space);
-	return op->op == TC_CONSTANT || tc_has_trait(op, 'e');
+	case TC_IOTA:
+		return tc_same_dims(op->results[0].type, space);
+	case TC_REDUCE:
+		return is_by_box(op, space);
+	default:
+		return op->op == TC_CONSTANT || tc_has_trait(op, 'e');
+	}
 }
 
-/* Whether a part of what the fusion gives is made in the same way of parts of what it is given. */
+/* Whether a part of what the fusion gives is made in the same way of parts of what it is given,
+ * with room for where the parts begin. */
 static bool has_parts(const struct tc_op *op)
 {
 	const struct tc_block *b = op->regions[0].block;
+	const struct tc_type *space = tc_space_of(op);
+	bool has_places = false;
+	unsigned values = 0;
 
-	if (space_of(op)->rank > ISA_MAX_RANK || !space_of(op)->rank || !space_of(op)->count)
+	if (space->rank > ISA_MAX_RANK || !space->rank || !space->count)
 		return false;
-	for (const struct tc_op *o = b->first; o != b->last; o = o->next)
-		if (!is_by_point(o, space_of(op)))
+	for (const struct tc_op *o = b->first; o != b->last; o = o->next) {
+		if (!is_by_point(o, space))
 			return false;
-	for (unsigned i = 0; i < op->n_results; i++)
-		if (!tc_same_dims(op->results[i].type, space_of(op)))
+		has_places |= o->op == TC_IOTA;
+		values += o->op == TC_IOTA ? PLACE_VALUES : tc_values_for(o);
+	}
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct tc_op *by = tc_in(b->last, i)->def;
+
+		if (!tc_same_dims(op->results[i].type, space) && !(by && by->op == TC_REDUCE))
 			return false;
-	return true;
+	}
+	return !has_places || values <= ISA_MAX_VALUES;
 }
 
 /* ---- what is put together ---- */
@@ -132,7 +170,7 @@ static bool is_for_fusions(const struct tc_value *v, const struct tc_op *by, uns
 		if (!*looks || user->block != by->block)
 			return false;
 		--*looks;
-		if (is_loop(user) ? !user->side || space_of(user) != v->type :
+		if (is_loop(user) ? !user->side || !tc_same_dims(tc_space_of(user), v->type) :
 		    is_plain_slice(user) || user->op == TC_CONCATENATE ||
 		    (is_plain_pad(user) && user->operands == u) ?
 		    !is_for_fusions(tc_out(user, 0), by, looks) : true)
@@ -288,7 +326,7 @@ bool tc_is_put_together(const struct tc_value *v)
 
 unsigned tc_boxes_of(const struct tc_op *fusion, struct tc_box *boxes)
 {
-	struct space s = { .type = space_of(fusion), .has_room = true };
+	struct space s = { .type = tc_space_of(fusion), .has_room = true };
 	const struct tc_block *b = fusion->regions[0].block;
 	int64_t origin[ISA_MAX_RANK] = { 0 };
 	bool is_any = false;
@@ -358,8 +396,8 @@ static double rows_of(const struct space *s, const struct tc_box *box)
  * makes one line of most of the space where all lies alike (back/emit_fusion.c). */
 static bool is_worth_it(const struct space *s, const struct tc_box *boxes, unsigned n)
 {
-	double cost = BOX_NS * (n - 1), saved = 0, bytes = 0, rows = 0, most = 0, in;
-	bool lies_alike = true;
+	double cost = BOX_NS * (n - 1), saved = 0, bytes = 0, rows = 0, most = 0, in, row;
+	bool lies_alike = true, ends = false;
 
 	for (unsigned i = 0; i < s->n_composed; i++)
 		bytes += (double)s->composed[i]->type->bytes;
@@ -367,13 +405,18 @@ static bool is_worth_it(const struct space *s, const struct tc_box *boxes, unsig
 	for (unsigned i = 0; i < s->op->n_operands; i++)
 		lies_alike &= tc_same_dims(tc_in(s->op, i)->type, s->type) ||
 			      !tc_in(s->op, i)->type->rank;
+	for (const struct tc_op *op = s->op->regions[0].block->first; op; op = op->next)
+		ends |= op->op == TC_REDUCE || op->op == TC_IOTA;
 	for (unsigned i = 0; i < n; i++) {
 		in = rows_of(s, &boxes[i]);
 		rows += in;
 		most = in > most ? in : most;
 	}
 	in = s->op->n_operands;
-	cost += (rows - most) * in * ROW_NS + (lies_alike ? 0 : most * in * WIDE_ROW_NS);
+	row = (double)s->type->count / most;
+	row = ends ? END_ROW_NS + END_POINT_NS * (row < END_POINTS ? row : END_POINTS) :
+	      lies_alike ? 0 : WIDE_ROW_NS;
+	cost += (rows - most) * in * ROW_NS + most * in * row;
 	return saved > cost;
 }
 
@@ -462,7 +505,7 @@ static void put_together(const struct space *s)
 
 static bool cut_into_boxes(struct tc_ctx *c, struct tc_op *op)
 {
-	struct space s = { .c = c, .op = op, .type = space_of(op), .has_room = true };
+	struct space s = { .c = c, .op = op, .type = tc_space_of(op), .has_room = true };
 	struct tc_box boxes[TC_MOST_BOXES];
 	int64_t origin[ISA_MAX_RANK] = { 0 };
 	unsigned n;

@@ -101,6 +101,8 @@ bool tc_window_in_parts(const struct tc_op *op);
 /* A part of the space of a fusion. */
 struct tc_box { int64_t first[ISA_MAX_RANK], size[ISA_MAX_RANK]; };
 enum { TC_MOST_BOXES = 32 };
+/* The shape of all points that a LOOP fusion works on, of any element type. */
+const struct tc_type *tc_space_of(const struct tc_op *fusion);
 /* Whether v, of a fusion's region, is what a concatenation, a pad or a slice gives. */
 bool tc_is_put_together(const struct tc_value *v);
 /* The boxes of a LOOP fusion, in order, in each of which all that is put together in its region is

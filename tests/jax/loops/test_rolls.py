@@ -86,6 +86,61 @@ def test_more_edges_along_a_dim_than_there_is_room_for(device, cpu, seed):
           whole(500, 600))
 
 
+def places(x, d):
+    return lax.broadcasted_iota(np.int32, x.shape, d)
+
+
+def checkered(x):
+    return sum(places(x, d) for d in range(x.ndim)) % 2 == 0
+
+
+ENDS = [
+    lambda x: (around(x) * x).sum(), lambda x: (around(x) * x).sum(0),
+    lambda x: (around(x) * x).sum(-1), lambda x: (jnp.roll(x, 1, 0) - x).max(),
+    lambda x: ((around(x) * x).sum(), jnp.abs(around(x) * x).max(-1), around(x) * x),
+    lambda x: jnp.pad(x, 1).sum(0), lambda x: jnp.pad(x - 3, 2, constant_values=-2).min(),
+    lambda x: jnp.any(jnp.roll(x, 1, 0) == x), lambda x: jnp.all(jnp.roll(x, 1, -1) != x, 0)]
+
+
+@pytest.mark.parametrize("f", ENDS)
+@pytest.mark.parametrize("shape", [(300000,), (300, 400), (40, 50, 60), (1, 700, 1, 300)])
+def test_neighbours_that_are_summed_up(device, cpu, f, shape):
+    agree(device, cpu, f, whole(*shape))
+    agree(device, cpu, f, whole(*shape, kind=np.int32))
+
+
+PLACED = [
+    lambda x: jnp.where(checkered(x), x, around(x)),
+    lambda x: jnp.where(places(x, 0) == 0, x, x - jnp.roll(x, 1, 0)),
+    lambda x: jnp.where(places(x, x.ndim - 1) > 7, x - jnp.roll(x, 3, -1), 0),
+    lambda x: around(x) * places(x, 0).astype(np.uint8) + places(x, -1 % x.ndim).astype("f2"),
+    lambda x: (around(x) * places(x, x.ndim - 1) % 5).sum(0)]
+
+
+@pytest.mark.parametrize("f", PLACED)
+@pytest.mark.parametrize("shape", [(300000,), (300, 400), (40, 50, 60)])
+def test_neighbours_beside_where_they_are(device, cpu, f, shape):
+    agree(device, cpu, f, whole(*shape))
+
+
+def test_a_place_is_rounded_once(device, cpu):
+    agree(device, cpu, lambda x: jnp.roll(x, 1, 0) + lax.broadcasted_iota(np.float32, x.shape, 0),
+          np.zeros((1 << 24) + 100, np.float32))
+
+
+@pytest.mark.parametrize("kinds", [(np.uint8, np.float32), (bool, np.int32), (np.int32, bool),
+                                   (np.float32, jnp.bfloat16), (jnp.bfloat16, np.float32)])
+def test_neighbours_as_another_type(device, cpu, kinds):
+    x = whole(400, 500).astype(kinds[0])
+
+    def f(x):
+        return (jnp.roll(x, 1, 0).astype(np.float32) * 2 + jnp.roll(x, -1, 1).astype(np.float32)
+                ).astype(kinds[1])
+
+    agree(device, cpu, f, x)
+    assert temporaries(device, f, x) == 0
+
+
 def temporaries(device, f, x):
     return jax.jit(f).lower(jax.device_put(x, device)).compile() \
         .memory_analysis().temp_size_in_bytes
@@ -96,6 +151,9 @@ def test_what_is_rolled_or_shifted_is_not_written(device):
     assert temporaries(device, around, x) == 0
     assert temporaries(device, lambda x: shifted(x, 0) + shifted(x, 1), x) == 0
     assert temporaries(device, lambda x: jnp.pad(x, 1)[2:, 2:] + x, x) == 0
+    assert temporaries(device, lambda x: (around(x) * x).sum(), x) < x.nbytes
+    assert temporaries(device, lambda x: (around(x) * x).sum(0), x) < x.nbytes
+    assert temporaries(device, lambda x: jnp.where(checkered(x), x, around(x)), x) == 0
     # Somebody else looks at it.
     assert temporaries(device, lambda x: jnp.roll(x, 1, 0) @ x + jnp.roll(x, 1, 0), x) >= x.nbytes
 
