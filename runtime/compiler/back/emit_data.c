@@ -225,6 +225,7 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 }
 
 #define LEAST_SLICE 1024	/* bytes: fewer are copied as quickly as found again */
+#define SMALL_SLICE 16		/* so many of which are its array */
 #define MOST_SHAPES 4		/* of one slice, behind each other, that are looked through */
 
 /* Whether all who look at v, a slice, take any operand where it lies, in the same block. */
@@ -256,6 +257,23 @@ static bool stays(const struct emit *e, const struct buffer *whole, uint32_t unt
 	return until <= whole->last || (arg < e->n_args && e->arg_alias[arg] < 0);
 }
 
+/* Whether a fusion that looks at v, a slice, or another shape of it, looks at `whole` as well: what
+ * it makes may take the place of that, if it does not read small parts of it at all points. */
+static bool is_beside(const struct tc_value *v, const struct tc_value *whole, unsigned depth)
+{
+	for (const struct tc_use *u = v->uses; u; u = u->next) {
+		const struct tc_op *op = u->user;
+
+		if (op->op == TC_RESHAPE && depth < MOST_SHAPES &&
+		    is_beside(tc_out(op, 0), whole, depth + 1))
+			return true;
+		for (unsigned k = 0; k < op->n_operands && op->op == TC_FUSION; k++)
+			if (tc_in(op, k) == whole)
+				return true;
+	}
+	return false;
+}
+
 /* Whether a slice may be read where it lies, side by side, by all who look at it: one start is
  * to be found for it, and the whole stays for so long. If it did not, who changes it later in
  * place would have to copy all of it. Other members may write what is shown to them. */
@@ -267,6 +285,8 @@ static bool may_stay(struct emit *e, const struct tc_op *op, const struct home *
 
 	for (unsigned d = 0; d < whole->rank; d++)
 		n_starts += whole->dim[d] != v->type->dim[d];
+	if (v->type->bytes <= whole->bytes / SMALL_SLICE && is_beside(v, tc_in(op, 0), 0))
+		return false;
 	return v->type->bytes >= LEAST_SLICE && n_starts == 1 && !from->reg && !from->slice &&
 	       !e->links->channels && !e->wishes[v->id] && tc_is_dense(from, v->type) &&
 	       is_read_alone(v, 0) && stays(e, from->buf, tc_last_look(e, v));

@@ -55,10 +55,13 @@ def test_neighbours_of_other_types(device, cpu, kind):
 @pytest.mark.parametrize("turn", [
     lambda u, v: (around(u), v), lambda u, v: (v - around(u), u),
     lambda u, v: (jnp.clip(u + around(v), -9, 9), jnp.clip(v - around(u), -9, 9)),
-    lambda u, v: (jnp.minimum(around(u), v), jnp.maximum(u, around(v)))])
+    lambda u, v: (jnp.minimum(around(u), v), jnp.maximum(u, around(v))),
+    lambda u, v: (v, u), lambda u, v: (v, jnp.clip(around(u) - v, -9, 9)),
+    lambda u, v: (jnp.clip(u[::-1] + v, -9, 9), jnp.clip(v[:, ::-1] - u, -9, 9)),
+    lambda u, v: (jnp.minimum(u, u[:, 7:8] + u[3:4]), jnp.clip(around(v), -9, 9))])
 def test_turns_of_a_loop(device, cpu, turn):
     u = whole(256, 200) % 2
-    for n in (1, 2, 5):
+    for n in (1, 2, 4, 5, 9, 10):
         agree(device, cpu, lambda u, v: lax.fori_loop(0, n, lambda i, s: turn(*s), (u, v)),
               u, u[::-1].copy())
 
@@ -156,6 +159,18 @@ def test_what_is_rolled_or_shifted_is_not_written(device):
     assert temporaries(device, lambda x: jnp.where(checkered(x), x, around(x)), x) == 0
     # Somebody else looks at it.
     assert temporaries(device, lambda x: jnp.roll(x, 1, 0) @ x + jnp.roll(x, 1, 0), x) >= x.nbytes
+
+
+def test_rows_and_columns_of_an_array_that_is_written_over(device, cpu):
+    def shorter(k, x):
+        return jnp.minimum(x, x[:, k][:, None] + x[k][None])
+
+    def f(x):
+        return lax.fori_loop(0, 300, shorter, x)
+
+    x = np.abs(whole(300, 300))
+    agree(device, cpu, f, x)
+    assert temporaries(device, f, x) < x.nbytes
 
 
 CHAINS = [
