@@ -51,6 +51,7 @@ static const struct pass passes[] = {
 	{ "fuse", tc_pass_fuse, true },
 	{ "boxes", tc_pass_boxes, false },
 	{ "strip", tc_pass_strip, false },
+	{ "alternate", tc_pass_alternate, false },
 	{ "lend", tc_pass_lend, true },
 };
 #define N_PASSES (sizeof(passes) / sizeof(*passes))

@@ -82,6 +82,7 @@ void tc_pass_indexed(struct tc_ctx *c);		/* simplify/indexed.c: GATHER wraps, an
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
 void tc_pass_boxes(struct tc_ctx *c);		/* opt/boxes.c: reads what is put together */
 void tc_pass_strip(struct tc_ctx *c);		/* loop/strip.c: large arrays in passing */
+void tc_pass_alternate(struct tc_ctx *c);	/* loop/alternate.c: two turns are one */
 void tc_pass_lend(struct tc_ctx *c);		/* opt/lend.c: what members read at others' */
 
 /* Plans memory, writes code, checks it, makes the image; *image is malloc'd and written on

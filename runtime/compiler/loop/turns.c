@@ -13,10 +13,23 @@ static bool is_counter_type(const struct tc_value *v)
 	return !v->type->rank && (v->type->elem == ELEM_S32 || v->type->elem == ELEM_S64);
 }
 
+/* v as it is made in a fusion's region, or given to one. */
+static const struct tc_value *through_fusions(const struct tc_value *v)
+{
+	for (;;) {
+		const struct tc_op *op = v->def ? v->def : v->block->region->parent;
+
+		if (!op || op->op != TC_FUSION)
+			return v;
+		v = v->def ? tc_in(op->regions[0].block->last, (unsigned)(v - op->results)) :
+		    tc_in(op, v->index);
+	}
+}
+
 /* A constant of a counter's type, not too large. */
 static bool number_of(const struct tc_value *v, int64_t *x)
 {
-	const void *element = is_counter_type(v) ? tc_splat_element(v) : NULL;
+	const void *element = is_counter_type(v) ? tc_splat_element(through_fusions(v)) : NULL;
 	int32_t narrow;
 
 	if (!element)
@@ -34,10 +47,12 @@ static bool number_of(const struct tc_value *v, int64_t *x)
 static bool line_of(const struct tc_value *v, const struct tc_value *counter, unsigned deep,
 		    struct tc_line *l)
 {
-	const struct tc_op *op = v->def;
+	const struct tc_op *op;
 	struct tc_line a, b;
 	int64_t sign;
 
+	v = through_fusions(v);
+	op = v->def;
 	if (v == counter) {
 		*l = (struct tc_line){ 1, 0 };
 		return true;
@@ -72,14 +87,16 @@ static bool counts_to(const struct tc_op *loop, unsigned c, const struct tc_op *
 	       line_of(tc_in(body->last, c), body->args[c], STEPS, &next) && next.factor == 1 &&
 	       next.offset == 1 && below && below->op == TC_COMPARE &&
 	       tc_attr_int(below, "comparison_direction", -1) == TC_CMP_LT &&
-	       tc_in(below, 0) == cond->args[c] && number_of(tc_in(below, 1), turns) &&
-	       *turns >= 1 && *turns <= MOST_TURNS / 2;
+	       through_fusions(tc_in(below, 0)) == cond->args[c] &&
+	       number_of(tc_in(below, 1), turns) && *turns >= 1 && *turns <= MOST_TURNS / 2;
 }
 
 /* Whether this is all that ends them. */
 static bool counts(const struct tc_op *loop, unsigned c, int64_t *turns)
 {
-	return counts_to(loop, c, tc_in(loop->regions[0].block->last, 0)->def, turns);
+	const struct tc_value *goes_on = tc_in(loop->regions[0].block->last, 0);
+
+	return counts_to(loop, c, through_fusions(goes_on)->def, turns);
 }
 
 int64_t tc_count_turns(const struct tc_op *loop, unsigned *counter)
