@@ -14,6 +14,7 @@
 
 enum {
 	LEAST_WORK = 512,	/* elements of a whole */
+	LEAST_TURNED = 8192,	/* of one whose halves change places: others are quickly copied */
 	MOST_DEPTH = 8,		/* ops behind each other that are done before the dims are joined */
 	MOST_TURNS = 4,		/* arrays whose elements take turns */
 };
@@ -237,7 +238,8 @@ static bool is_turned(const struct tc_value *v, const struct tc_op *user, struct
 	whole = other_half(join, 0, &work);
 	*s = (struct split){ (unsigned)tc_attr_int(join, "dimension", 0), 2 };
 	return whole && whole == other_half(join, 1, &work) &&
-	       whole->type->dim[s->dim] > 2 && (!whole->def || !tc_has_trait(whole->def, 'e'));
+	       whole->type->count >= LEAST_TURNED && whole->type->dim[s->dim] > 2 &&
+	       (!whole->def || !tc_has_trait(whole->def, 'e'));
 }
 
 /* The same as two dims, which then are joined. */

@@ -35,7 +35,8 @@ def test_halves_that_change_places(dtype, first, second):
         a, b = jnp.split(x, 2, axis)
         return jnp.concatenate([minus(b) if first else b, minus(a) if second else a], axis)
 
-    for shape, axis in [((6, 30, 64), 2), ((6, 30, 64), 1), ((6, 30, 64), 0), ((1026,), 0)]:
+    for shape, axis in [((6, 30, 64), 2), ((6, 30, 64), 1), ((6, 30, 64), 0), ((1026,), 0),
+                        ((8194,), 0)]:
         x, y = numbers(shape, dtype, 3), numbers(shape, dtype, 4)
         agree(lambda x, y: jnp.where(x == x, turned(x, axis), y), x, y)
         agree(lambda x, y: jnp.where(y == y, y, minus(turned(x, axis))), x, y)

@@ -14,11 +14,12 @@ static unsigned count(const char *text, const char *what)
 	return n;
 }
 
-#define X "tensor<32x64xf32>"
-#define HALF "tensor<32x32xf32>"
-#define TWO "tensor<32x32x2xf32>"
+#define X "tensor<128x64xf32>"
+#define HALF "tensor<128x32xf32>"
+#define QUARTER "tensor<128x16xf32>"
+#define TWO "tensor<128x32x2xf32>"
 
-/* After `pass`, what lines make of %1, 32x64, and %2, 32x32, has so often what comes with it. */
+/* After `pass`, what lines make of %1, 128x64, and %2, 128x32, has so often what comes with it. */
 static void expect(const char *pass, const char *lines, const char *result, unsigned n,
 		   const char *what)
 {
@@ -49,11 +50,11 @@ static void repeated_elements_are_worked_on_before_they_are_joined(void **state)
 	/* Who else looks at the array needs it anyway. */
 	expect("simplify", REPEATED "%6 = tanh(%5) : " X "\n"
 	       "%7 = reverse(%5) {dimensions = [0]} : " X "\n"
-	       "%9 = concatenate(%6, %7) {dimension = 0} : tensor<64x64xf32>\n", "tanh(", 1, wide);
+	       "%9 = concatenate(%6, %7) {dimension = 0} : tensor<256x64xf32>\n", "tanh(", 1, wide);
 }
 
 #define SLICE(name, from, to) name " = slice(%1) {start_indices = [0, " from "], " \
-	"limit_indices = [32, " to "], strides = [1, 1]} : " HALF "\n"
+	"limit_indices = [128, " to "], strides = [1, 1]} : " HALF "\n"
 #define JOIN(a, b) "%8 = concatenate(" a ", " b ") {dimension = 1} : " X "\n"
 
 static void halves_that_change_places_are_a_view(void **state)
@@ -68,9 +69,15 @@ static void halves_that_change_places_are_a_view(void **state)
 	       "\n" JOIN("%4", "%6") "%9 = add(%8, %1) : " X "\n", "negate(", 1, "concatenate(");
 	expect("simplify", SLICE("%4", "0", "32") JOIN("%2", "%4") "%9 = add(%8, %1) : " X "\n",
 	       "add(", 1, "concatenate(");
+	/* Those of less than 8192 elements are. */
+	expect("simplify", "%4 = slice(%2) {start_indices = [0, 16], limit_indices = [128, 32], "
+	       "strides = [1, 1]} : " QUARTER "\n%5 = slice(%2) {start_indices = [0, 0], "
+	       "limit_indices = [128, 16], strides = [1, 1]} : " QUARTER "\n"
+	       "%8 = concatenate(%4, %5) {dimension = 1} : " HALF "\n"
+	       "%9 = add(%8, %2) : " HALF "\n", "add(", 1, "concatenate(");
 }
 
-#define TURN(name, of) name " = reshape(" of ") : tensor<32x32x1xf32>\n"
+#define TURN(name, of) name " = reshape(" of ") : tensor<128x32x1xf32>\n"
 #define TURNS(a, b) "%9 = concatenate(" a ", " b ") {dimension = 2} : " TWO "\n"
 
 static void elements_that_take_turns_are_of_one_fusion(void **state)
@@ -83,9 +90,9 @@ static void elements_that_take_turns_are_of_one_fusion(void **state)
 	expect("fuse", "%4 = negate(%2) : " HALF "\n" TURN("%5", "%3") TURN("%6", "%4")
 	       TURNS("%6", "%5"), "convert(", 1, "tc.fusion(");
 	/* Rows are copied as they are, short ones, too. */
-	expect("fuse", "%4 = reshape(%2) : tensor<512x2xf32>\n%5 = reshape(%3) : "
-	       "tensor<512x2xf32>\n%9 = concatenate(%4, %5) {dimension = 1} : "
-	       "tensor<512x4xf32>\n", "concatenate(", 0, "tc.fusion(");
+	expect("fuse", "%4 = reshape(%2) : tensor<2048x2xf32>\n%5 = reshape(%3) : "
+	       "tensor<2048x2xf32>\n%9 = concatenate(%4, %5) {dimension = 1} : "
+	       "tensor<2048x4xf32>\n", "concatenate(", 0, "tc.fusion(");
 	expect("fuse", "%9 = concatenate(%2, %3) {dimension = 1} : " X "\n", "concatenate(", 0,
 	       "tc.fusion(");
 }
