@@ -877,8 +877,8 @@ def tridiagonal(low, diagonal, up):
     return full
 
 
-# A turn of the plugin's loops does 16 rows.
-@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 18, 40])
+# A turn of the plugin's loops does 16 rows; of more than 64 it makes pairs.
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 18, 40, 64, 65, 67, 301])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 def test_tridiagonal_systems_take_pivots(n, dtype, device, cpu):
     rng = np.random.default_rng(n)
@@ -894,6 +894,30 @@ def test_tridiagonal_systems_take_pivots(n, dtype, device, cpu):
         off = np.linalg.norm(full @ x - right, axis=(-2, -1))
         return off / np.linalg.norm(full, 2, (-2, -1)) / np.linalg.norm(x, axis=(-2, -1))
     assert np.all(residual(device) <= TIMES * np.maximum(residual(cpu), eps))
+
+
+# Enough rows for pairs.
+@pytest.mark.parametrize("n", [256, 259])
+def test_one_tridiagonal_system_is_solved_as_by_lapack(n, device, cpu):
+    """Whatever pivots there are: pairs of rows without an inverse, sizes far apart, none."""
+    solve = jax.lax.linalg.tridiagonal_solve
+    rng = np.random.default_rng(n)
+    low, diagonal, up, rhs = random(rng, 4, n, dtype=np.float32).astype(np.float32)
+    holes = np.where(np.arange(n) % 3, 0, diagonal)
+    steep = np.logspace(-12, 12, n).astype(np.float32)
+    none = np.where(np.arange(n) == 77, 0, diagonal), *(
+        np.where(np.arange(n) == 77 - i, 0, x) for i, x in ((-1, low), (1, up)))
+    endless = np.where(np.arange(n) == 100, np.inf, diagonal + 4).astype(np.float32)
+    for args in [(low, holes, up), (low * steep, diagonal * steep, up * steep),
+                 (low, steep * diagonal, up), (none[1], none[0], none[2]), (low, endless, up)]:
+        [x], [y] = (run(solve, where, *args, rhs[:, None]) for where in (device, cpu))
+        np.testing.assert_array_equal(np.isfinite(x), np.isfinite(y))
+        assert np.isfinite(args[1]).all() or x[100] == 0 and np.isfinite(x).all()
+        if np.isfinite(x).all() and np.isfinite(args[1]).all():
+            a, x, y, right = widen(tridiagonal(*args), x, y, rhs[:, None])
+            off, least = (np.linalg.norm(a @ v - right) / (
+                np.linalg.norm(a, 2) * np.linalg.norm(v)) for v in (x, y))
+            assert off <= TIMES * max(least, np.finfo(np.float32).eps)
 
 
 def test_tridiagonal_systems_without_a_solution_or_unknowns(device, cpu):

@@ -279,63 +279,9 @@ def _lower_by(mlir, rule, multiple_results):
     return mlir.lower_fun(traced, multiple_results=multiple_results)
 
 
-def _solve_tridiagonal(low, diagonal, up, rhs, *, perturb_singular):
-    """Elimination with partial pivoting as LAPACK's gtsv: an exchange of two rows leaves a second
-    diagonal above. A matrix with a pivot of zero has NaNs for its solution, or with
-    perturb_singular one that is finite: small pivots become eps of the largest entry."""
-    import jax
-    import jax.numpy as jnp
-
-    n, k = rhs.shape[-2:]
-    if not rhs.size:
-        return rhs
-    low, diagonal, up = (x.reshape(-1, n).T[..., None] for x in (low, diagonal, up))
-    up = jnp.concatenate([up[:-1], jnp.zeros_like(up[:1])])  # its last is not read
-    b = jnp.moveaxis(rhs.reshape(-1, n, k), 1, 0)
-
-    def size(x):
-        return abs(x.real) + abs(x.imag) if jnp.iscomplexobj(x) else abs(x)
-
-    def eliminate(row, following):
-        d, u, y = row
-        next_l, next_d, next_u, next_y = following
-        is_kept = size(d) >= size(next_l)
-        pivot, other = jnp.where(is_kept, d, next_l), jnp.where(is_kept, next_l, d)
-        factor = other / jnp.where(pivot == 0, 1, pivot)
-
-        def split(above, below):
-            first, second = jnp.where(is_kept, above, below), jnp.where(is_kept, below, above)
-            return first, second - factor * first
-        done_u, new_d = split(u, next_d)
-        done_u2, new_u = split(jnp.zeros_like(u), next_u)
-        done_y, new_y = split(y, next_y)
-        return (new_d, new_u, new_y), (pivot, done_u, done_u2, done_y)
-
-    def substitute(known, row):
-        after, later = known
-        d, u, u2, y = row
-        x = (y - u * after - u2 * later) / d
-        return (x, after), x
-
-    last, rows = jax.lax.scan(eliminate, (diagonal[0], up[0], b[0]),
-                              (low[1:], diagonal[1:], up[1:], b[1:]), unroll=16)
-    if perturb_singular:
-        largest = jnp.maximum(size(last[0]), jnp.max(jnp.maximum(size(rows[0]), jnp.maximum(
-            size(rows[1]), size(rows[2]))), axis=0, initial=0))
-        kind = jnp.finfo(rhs.dtype)
-        least = jnp.maximum(kind.eps * largest, kind.tiny)
-
-        def enough(pivot):
-            least_of_sign = jnp.where(pivot.real < 0, -least, least)
-            return jnp.where(size(pivot) < least, least_of_sign, pivot).astype(rhs.dtype)
-        last, rows = (enough(last[0]), *last[1:]), (enough(rows[0]), *rows[1:])
-    x_last = last[2] / last[0]
-    _, x = jax.lax.scan(substitute, (x_last, jnp.zeros_like(x_last)), rows, reverse=True,
-                        unroll=16)
-    x = jnp.concatenate([x, x_last[None]])
-    is_singular = jnp.any(rows[0] == 0, axis=0) | (last[0] == 0)
-    x = jnp.where(is_singular, jnp.nan, x)
-    return jnp.moveaxis(x, 0, 1).reshape(rhs.shape)
+def _solve_tridiagonal(*args, perturb_singular):
+    from . import tridiagonal
+    return tridiagonal.solve(*args, perturb_singular=perturb_singular)
 
 
 def _hessenberg(a):
