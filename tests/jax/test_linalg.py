@@ -956,3 +956,13 @@ def test_svd_of_steep(n, least):
     u, _, vh = jax.jit(jnp.linalg.svd)(a.astype(np.float32))
     for x in widen(u, adjoint(np.asarray(vh))):
         assert off_unitary(x).max() < 1e-5
+
+
+@pytest.mark.parametrize("n", [5, 8, 16])
+@pytest.mark.parametrize("batch", [1, 9])
+def test_values_alone_of_few_rows_are_right_however_small(n, batch, device):
+    """Of a diagonal matrix nothing is lost by reflections."""
+    d = np.logspace(0, -20, n).astype(np.float32)
+    x, = run(functools.partial(jnp.linalg.svd, compute_uv=False), device,
+             np.stack([np.diag(d)] * batch))
+    np.testing.assert_allclose(x, np.stack([d] * batch), rtol=3e-7)
