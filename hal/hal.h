@@ -269,6 +269,8 @@ int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
 		 struct hal_mem **out, struct err *err);
 /* Frees now: the caller knows that no queued work uses it. NULL is fine. */
 void hal_mem_free(struct hal_mem *mem);
+/* Who is named as its owner from now on. Of memory that was allocated. */
+void hal_mem_tag(struct hal_mem *mem, const char *tag);
 uint64_t hal_mem_va(const struct hal_mem *mem);		/* for bindings */
 uint64_t hal_mem_bytes(const struct hal_mem *mem);	/* as asked for */
 enum hal_mem_kind hal_mem_kind(const struct hal_mem *mem);

@@ -219,10 +219,15 @@ static bool cut(struct hal_heap *h, struct hal_block *b, uint64_t bytes)
 	return true;
 }
 
+void hal_heap_tag(struct hal_block *b, const char *tag)
+{
+	snprintf(b->tag, sizeof(b->tag), "%s", tag ? tag : "");
+}
+
 static struct hal_block *take(struct hal_heap *h, struct hal_block *b, const char *tag)
 {
 	list_remove(h, b);
-	snprintf(b->tag, sizeof(b->tag), "%s", tag ? tag : "");
+	hal_heap_tag(b, tag);
 	h->in_use += b->bytes;
 	h->n_blocks++;
 	return b;

@@ -43,6 +43,8 @@ uint64_t hal_heap_in_use(const struct hal_heap *heap);
 uint64_t hal_heap_blocks(const struct hal_heap *heap);	/* allocated ones */
 /* The first block by address, free or not; the others by ->after. */
 const struct hal_block *hal_heap_lowest(const struct hal_heap *heap);
+/* From now on the block is this one's. */
+void hal_heap_tag(struct hal_block *b, const char *tag);
 /* "weights 1024 bytes in 2 blocks, ..." of the five tags that hold most. */
 void hal_heap_owners(const struct hal_heap *heap, struct str *out);
 /* What the page tells of it, but for `changes` and `read_at_ns`, which are 0. Time: linear

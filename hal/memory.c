@@ -412,6 +412,17 @@ void hal_mem_free(struct hal_mem *m)
 	pthread_mutex_unlock(&dev->lock);
 }
 
+void hal_mem_tag(struct hal_mem *m, const char *tag)
+{
+	struct hal_device *dev = m->dev;
+
+	if (!m->block || hal_is_orphan(dev))
+		return;
+	pthread_mutex_lock(&dev->lock);
+	hal_heap_tag(m->block, tag);
+	pthread_mutex_unlock(&dev->lock);
+}
+
 uint64_t hal_mem_va(const struct hal_mem *m)
 {
 	return m->va;

@@ -13,6 +13,7 @@
 #include "runtime/rt_internal.h"
 
 #define DRAIN_NS 60000000000ll	/* how long allocation waits for queued work */
+#define MOST_LOOKED_AT 16	/* notes of garbage, for memory to use again */
 
 /* ---- memory that waits to be freed ---- */
 
@@ -113,16 +114,43 @@ void rt_make_room(struct rt_client *c, unsigned device)
 	make_room(&c->devices[device], true);
 }
 
-int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err)
+/* Memory of that size which waits to be freed, of those that were thrown away last, which are in
+ * caches; NULL: none. The queue is in order, so what is submitted from now on may write there.
+ * Under d->lock. */
+static struct hal_mem *find_garbage(struct rt_device *d, enum hal_mem_kind kind, uint64_t bytes,
+				    uint64_t *value)
+{
+	struct rt_garbage **p = &d->garbage, *g;
+
+	for (unsigned n = 0; (g = *p) && n < MOST_LOOKED_AT; p = &g->next, n++) {
+		if (hal_mem_bytes(g->mem) != bytes || hal_mem_kind(g->mem) != kind)
+			continue;
+		*value = g->value;
+		*p = g->next;
+		g->next = d->spare;
+		d->spare = g;
+		return g->mem;
+	}
+	*value = 0;
+	return NULL;
+}
+
+int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind, uint64_t bytes,
+	     const char *tag, uint64_t *value, struct hal_mem **out, struct err *err)
 {
 	struct rt_device *d = &c->devices[device];
 	enum hal_mem_kind k = kind == RT_DEVICE ? HAL_MEM_HBM : HAL_MEM_HOST;
 	int code;
 
 	pthread_mutex_lock(&d->lock);
-	sweep(d);
+	*out = value ? find_garbage(d, k, bytes, value) : NULL;
+	if (!*out)
+		sweep(d);
 	pthread_mutex_unlock(&d->lock);
+	if (*out) {
+		hal_mem_tag(*out, tag);
+		return 0;
+	}
 	code = hal_mem_alloc(d->hal, k, bytes, tag, out, err);
 	/* Again in any case: another thread may have made the room. */
 	for (int all = 0; all < 2 && code == ERR_RESOURCE_EXHAUSTED; all++) {
@@ -232,7 +260,8 @@ int rt_need_random(struct rt_client *c, unsigned device, struct err *err)
 
 	pthread_mutex_lock(&d->grow_lock);
 	if (!d->random) {
-		code = rt_alloc(c, device, RT_DEVICE, sizeof(start), "random state", &mem, err);
+		code = rt_alloc(c, device, RT_DEVICE, sizeof(start), "random state", NULL, &mem,
+				err);
 		if (!code && (code = hal_copy_in(mem, 0, start, sizeof(start), CLOCK_FOREVER,
 						err)))
 			hal_mem_free(mem);

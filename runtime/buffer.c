@@ -84,10 +84,10 @@ static struct rt_buffer *make(struct rt_client *c, unsigned device,
 }
 
 int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-		  const struct rt_shape *shape, const char *tag, struct rt_buffer **out,
-		  struct err *err)
+		  const struct rt_shape *shape, const char *tag, bool in_order,
+		  struct rt_buffer **out, struct err *err)
 {
-	uint64_t bytes = rt_shape_bytes(shape);
+	uint64_t bytes = rt_shape_bytes(shape), value = 0;
 	struct rt_buffer *b;
 	int code = 0;
 
@@ -104,7 +104,10 @@ int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind
 	b->storage->client = c;
 	b->storage->device = device;
 	if (bytes)
-		code = rt_alloc(c, device, kind, bytes, tag, &b->storage->mem, err);
+		code = rt_alloc(c, device, kind, bytes, tag, in_order ? &value : NULL,
+				&b->storage->mem, err);
+	/* It stays as long as these take, even if none uses it after them. */
+	atomic_init(&b->storage->last_use, value);
 	if (code) {
 		rt_buffer_unref(b);
 		return code;
@@ -121,7 +124,7 @@ int rt_buffer_new_pending(struct rt_client *c, unsigned device, enum rt_memory_k
 	int code;
 
 	if (tag) {
-		code = rt_buffer_new(c, device, kind, shape, tag, &b, err);
+		code = rt_buffer_new(c, device, kind, shape, tag, false, &b, err);
 		if (code)
 			return code;
 	} else if (rt_shape_bytes(shape) > INT64_MAX) {
@@ -189,7 +192,7 @@ int rt_buffer_uninitialized(struct rt_client *c, unsigned device, enum rt_memory
 			    const struct rt_shape *shape, struct rt_buffer **out,
 			    struct err *err)
 {
-	return rt_buffer_new(c, device, kind, shape, "array", out, err);
+	return rt_buffer_new(c, device, kind, shape, "array", false, out, err);
 }
 
 int rt_buffer_of_error(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
@@ -237,7 +240,7 @@ static int see_truth(struct rt_client *c, unsigned device, enum rt_memory_kind k
 			at += n;
 			continue;
 		}
-		code = rt_alloc(c, device, kind, bytes, "view", &copy, err);
+		code = rt_alloc(c, device, kind, bytes, "view", NULL, &copy, err);
 		at = 0;
 	}
 	free(piece);
@@ -273,7 +276,7 @@ int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kin
 		code = see_truth(c, device, kind, bytes, &reached.mem, err);
 	/* An empty buffer's storage takes the memory over. */
 	if (!code)
-		code = rt_buffer_new(c, device, kind, &empty, "view", &b, err);
+		code = rt_buffer_new(c, device, kind, &empty, "view", false, &b, err);
 	if (code) {
 		hal_mem_free(reached.mem);
 		rt_mapping_unref(c, reached.mapping);

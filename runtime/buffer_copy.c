@@ -20,7 +20,7 @@ int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kin
 			const int64_t *strides, struct rt_buffer **out, struct err *err)
 {
 	struct rt_buffer *b;
-	int code = rt_buffer_new(c, device, kind, shape, "array", &b, err);
+	int code = rt_buffer_new(c, device, kind, shape, "array", false, &b, err);
 	int64_t dim[IMAGE_MAX_RANK], stride[IMAGE_MAX_RANK], dense[IMAGE_MAX_RANK];
 	struct rt_shape row_major = { 0 };
 	struct hal_strided s = { shape->rank, elem_bytes(shape->elem), dim, stride,
@@ -330,7 +330,7 @@ static int copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind, 
 	if (now && b->error)
 		code = rt_buffer_of_error(b->client, device, kind, &shape, b->error, &to, err);
 	else if (now)
-		code = rt_buffer_new(b->client, device, kind, &shape, "copy", &to, err);
+		code = rt_buffer_new(b->client, device, kind, &shape, "copy", false, &to, err);
 	else
 		code = rt_buffer_new_pending(b->client, device, kind, &shape, "copy", &to, err);
 	if (code) {

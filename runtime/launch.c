@@ -244,6 +244,8 @@ static void give_back(struct rt_launch *l)
 int rt_launch_make_results(struct rt_launch *l, struct err *err)
 {
 	const struct image *im = l->x->image;
+	/* The host writes what its functions give, and members what they send each other. */
+	bool in_order = !l->host && !l->meeting;
 
 	for (unsigned i = 0; i < im->info.n_results; i++) {
 		const struct image_shape *s = &im->shapes[im->info.n_args + i];
@@ -259,8 +261,8 @@ int rt_launch_make_results(struct rt_launch *l, struct err *err)
 							"out of memory");
 		} else {
 			code = rt_buffer_new(l->x->client, l->x->device, kind, &shape,
-					     image_string(im, im->info.name), &l->outs[i],
-					     err);
+					     image_string(im, im->info.name), in_order,
+					     &l->outs[i], err);
 		}
 		if (code)
 			return code;
@@ -268,7 +270,7 @@ int rt_launch_make_results(struct rt_launch *l, struct err *err)
 	if (!l->host)
 		return 0;
 	return rt_alloc(l->x->client, l->x->device, RT_DEVICE, im->info.temp_bytes,
-			image_string(im, im->info.name), &l->temp, err);
+			image_string(im, im->info.name), NULL, &l->temp, err);
 }
 
 /* Another member's mailbox, where this one's device sees it. */

@@ -122,11 +122,11 @@ static int allocate(struct rt_meeting *g, unsigned parts, struct err *err)
 		if (!is_here(g, m))
 			continue;
 		if (box)
-			code = rt_alloc(g->client, p->device, RT_DEVICE, box, "mailbox",
+			code = rt_alloc(g->client, p->device, RT_DEVICE, box, "mailbox", NULL,
 					&p->mailbox, err);
 		if (!code && row)
 			code = rt_alloc(g->client, p->device, RT_DEVICE, row, "member's numbers",
-					&p->row, err);
+					NULL, &p->row, err);
 	}
 	return code ? code : clear(g, err);
 }

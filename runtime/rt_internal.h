@@ -483,9 +483,10 @@ int rt_across_pair(struct rt_meeting *g, struct err *err);
 /* Frees `mem` (NULL: nothing) once submission `value` is done; does not wait for it. */
 void rt_discard(struct rt_client *c, unsigned device, struct hal_mem *mem, uint64_t value);
 /* Allocates; when memory is short, waits for queued work, gives scratch up too, and tries
- * again. RESOURCE_EXHAUSTED in hal_mem_alloc's words. */
-int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err);
+ * again. RESOURCE_EXHAUSTED in hal_mem_alloc's words. `value` if only submissions to come will
+ * write there, else NULL: then memory serves that those up to *value (0: none) still use. */
+int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind, uint64_t bytes,
+	     const char *tag, uint64_t *value, struct hal_mem **out, struct err *err);
 /* Waits for queued work and frees what it held, and scratch. Blocks, up to a minute. */
 void rt_make_room(struct rt_client *c, unsigned device);
 /* Whether the device has scratch of so many bytes; under its lock. */
@@ -536,10 +537,10 @@ void rt_needs_end(struct rt_buffer *const *outs, size_t n);
 /* ---- buffer.c: takes rt_buffer.lock, calls others without it ---- */
 /* Sizes of a new buffer whose dims have bounds; NULL: none. Takes a reference. */
 void rt_buffer_give_sizes(struct rt_buffer *b, struct rt_buffer *sizes);
-/* A buffer with fresh storage (without memory if it has no bytes) and undefined content. */
+/* Without memory if it has no bytes; content undefined. in_order: as rt_alloc's `value`. */
 int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-		  const struct rt_shape *shape, const char *tag, struct rt_buffer **out,
-		  struct err *err);
+		  const struct rt_shape *shape, const char *tag, bool in_order,
+		  struct rt_buffer **out, struct err *err);
 /* The last one discards the memory; a view's on_free is called then or later. */
 void rt_storage_unref(struct rt_storage *s);
 /* A pending buffer; with storage if `tag` is given. */

@@ -76,6 +76,67 @@ def test_memory_stats_follow_a_buffer(device, eventually):
     eventually(lambda: added() == [4 << 20, 0])
 
 
+SLOW = jax.jit(lambda x: jax.lax.fori_loop(0, 4000, lambda i, x: jnp.sin(x) + 1, x))
+
+
+def test_results_that_are_dropped_take_memory_once(device, eventually):
+    """Work that runs later may write where earlier work has yet to write for nobody."""
+    x = jax.device_put(np.zeros(1 << 18, np.float32), device)
+    f = jax.jit(lambda x: x + 1)
+    small = jax.device_put(np.ones(4096, np.float32), device)
+    f(x), SLOW(small).block_until_ready()
+
+    def taken():
+        """By 50 launches while another program runs; all of it, if that ends too early."""
+        before = device.memory_stats()["bytes_in_use"]
+        busy = SLOW(small)
+        for _ in range(50):
+            r = f(x)
+        during = device.memory_stats()["bytes_in_use"]
+        is_early = busy.is_ready()
+        r.block_until_ready()
+        return 50 if is_early else (during - before) / x.nbytes
+    eventually(lambda: 1 <= taken() <= 3)
+
+
+@pytest.mark.parametrize("kind", ["device", "pinned_host"])
+def test_content_lasts_while_memory_is_used_again(kind, device):
+    """Results that are kept, dropped, read and donated behind work that takes long."""
+    place = jax.sharding.SingleDeviceSharding(device, memory_kind=kind)
+    x = jax.device_put(np.arange(1 << 16, dtype=np.float32), place)
+    f = jax.jit(lambda x: x + 1, in_shardings=place, out_shardings=place)
+    g = jax.jit(lambda x: x + 1, in_shardings=place, out_shardings=place, donate_argnums=0)
+    two = jax.jit(lambda x: (x + 1, x + 2), in_shardings=place, out_shardings=place)
+    small = jax.device_put(np.ones(4096, np.float32), device)
+    was_busy = 0
+    for turn in range(20):
+        busy, kept, y, n = SLOW(small), [], x, 0
+        for i in range(60):
+            if i % 5 == 3:
+                y, z = two(y)
+                kept.append((z, n + 2))
+                n += 1
+            else:
+                y = (g if i % 7 == 5 and y is not kept[-1][0] else f)(y)
+                n += 1
+                if i % 4 == 0:
+                    kept.append((y, n))
+                    y = f(y)
+                    n += 1
+            if i % 11 == 0:
+                y.copy_to_host_async()
+            if i % 13 == 0:
+                late = jax.device_put(np.full(1 << 16, i, np.float32), place)
+                kept.append((late, None))
+        was_busy += not busy.is_ready()
+        for z, n in kept:
+            want = np.asarray(x) + n if n is not None else np.asarray(z)[:1].repeat(1 << 16)
+            np.testing.assert_array_equal(z, want)
+        if was_busy == 3:
+            break
+    assert was_busy
+
+
 def test_donation_reuses_the_argument(device):
     x = jax.device_put(np.ones((256, 256), np.float32), device)
     y = jax.jit(lambda a: a * 2 + 1, donate_argnums=0)(x)

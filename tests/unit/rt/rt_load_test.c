@@ -299,7 +299,7 @@ static void a_donated_argument_may_be_deleted_meanwhile(void **state)
 	(void)state;
 	assert_int_equal(rt_load(client, p, NULL, 0, &x, &err), 0);
 	rt_shape_of(&rt_program_image(p)->shapes[0], &shape);
-	assert_int_equal(rt_buffer_new(client, 0, RT_DEVICE, &shape, "test", &arg, &err), 0);
+	assert_int_equal(rt_buffer_new(client, 0, RT_DEVICE, &shape, "test", false, &arg, &err), 0);
 	assert_int_equal(hal_copy_in(arg->storage->mem, 0, in, sizeof(in), CLOCK_FOREVER, &err),
 			 0);
 
