@@ -877,8 +877,9 @@ def tridiagonal(low, diagonal, up):
     return full
 
 
-# A turn of the plugin's loops does 16 rows; of more than 64 it makes pairs.
-@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 18, 40, 64, 65, 67, 301])
+# A turn of the plugin's loops does 16 rows; of 384 and more of these six systems of f32 it makes
+# pairs, too.
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 18, 40, 301, 383, 384])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
 def test_tridiagonal_systems_take_pivots(n, dtype, device, cpu):
     rng = np.random.default_rng(n)
@@ -918,6 +919,36 @@ def test_one_tridiagonal_system_is_solved_as_by_lapack(n, device, cpu):
             off, least = (np.linalg.norm(a @ v - right) / (
                 np.linalg.norm(a, 2) * np.linalg.norm(v)) for v in (x, y))
             assert off <= TIMES * max(least, np.finfo(np.float32).eps)
+
+
+# One system, two, and complex ones: as pairs, or row by row where nothing is wider.
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_tridiagonal_systems_have_solutions_as_near_as_those_of_lapack(dtype, batch, device, cpu):
+    """Rounding in the large elements of a row leaves what is small, and sums to zero, as it is."""
+    n = 400
+    rng = np.random.default_rng(batch)
+    low, diagonal, up, rhs = random(rng, 4, batch, n, dtype=dtype).astype(dtype)
+    minus = np.full((batch, n), -1, dtype)
+    weak = np.where(np.arange(n) % 2, dtype(1e-8), dtype(1)) * diagonal
+    for args in [(minus, np.where(np.arange(n), 2, 1).astype(dtype) - 0 * minus, minus),
+                 (low, weak, up)]:
+        x, y = (run(jax.lax.linalg.tridiagonal_solve, where, *args, rhs[..., None])[0]
+                for where in (device, cpu))
+        a, x, y, right = widen(tridiagonal(*args), x, y, rhs[..., None])
+        best = np.linalg.solve(a, right)
+        off, least = (np.linalg.norm(v - best) / np.linalg.norm(best) for v in (x, y))
+        assert off <= TIMES * max(least, 10 * np.finfo(dtype).eps)
+
+
+def test_tridiagonal_systems_are_made_wide_where_nothing_else_is(device):
+    """Of a system whose solution is whole numbers, which f32 alone does not find."""
+    minus, rhs = np.full(300, -1, np.float32), np.ones((300, 1), np.float32)
+    with jax.enable_x64(False):
+        x, = run(jax.lax.linalg.tridiagonal_solve, device, minus,
+                 np.where(np.arange(300), 2, 1).astype(np.float32), minus, rhs)
+    assert x.dtype == np.float32
+    np.testing.assert_array_equal(x[::-1, 0], np.cumsum(np.arange(300, 0, -1)))
 
 
 def test_tridiagonal_systems_without_a_solution_or_unknowns(device, cpu):

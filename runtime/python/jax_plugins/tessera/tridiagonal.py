@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tridiagonal systems, by elimination with pivots: row by row, as LAPACK's gtsv does it, or, of few
 systems, all pairs of rows at once, then pairs of pairs, so that there is little that waits for
-something before it."""
+something before it. What gtsv rounds in a matrix is a part of each element; in pairs it is a part
+of the largest ones, so that they want numbers that are twice as wide."""
 
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 MOST_SYSTEMS = 16       # times right sides, that pairs are for: of more, rows are long enough
-LEAST_NUMBERS = 256     # of as many of these as count, in which pairs are fewer instructions
-FEW = 4                 # systems that count
+MOST_COMPLEX = 4        # matrices, whose numbers are taken apart
+LEAST_NUMBERS = 256     # of one system or two, in which pairs are fewer instructions
+LEAST_ROWS = 64         # for each system, as pairs have more to do in all
 MOST_ODD = 8            # parts, of which one may be added at a time
+WIDE = {"float32": "float64", "complex64": "complex128"}
 
 
 def solve(low, diagonal, up, rhs, *, perturb_singular):
@@ -28,7 +32,7 @@ def solve(low, diagonal, up, rhs, *, perturb_singular):
     b = jnp.moveaxis(rhs.reshape(-1, n, k), 1, 0)
     systems = b.shape[1] * k
     args = low, diagonal, up, b
-    if perturb_singular or systems > MOST_SYSTEMS or n * min(systems, FEW) < LEAST_NUMBERS:
+    if perturb_singular or not _are_pairs_faster(n, systems, b):
         x, is_singular = _by_rows(*args, perturb_singular)
     else:
         # An infinite pivot makes its unknown 0 where no row before was made of its row.
@@ -36,6 +40,12 @@ def solve(low, diagonal, up, rhs, *, perturb_singular):
         x, is_singular = lax.cond(is_finite, _by_pairs, _by_rows, *args)
     x = jnp.where(is_singular, jnp.nan, x)
     return jnp.moveaxis(x, 0, 1).reshape(rhs.shape)
+
+
+def _are_pairs_faster(n, systems, b):
+    most = MOST_COMPLEX if jnp.iscomplexobj(b) else MOST_SYSTEMS
+    return (b.dtype.name in WIDE and systems <= MOST_SYSTEMS and b.shape[1] <= most and
+            n * min(systems, 2) >= LEAST_NUMBERS and n >= LEAST_ROWS * systems)
 
 
 def _size(x):
@@ -132,7 +142,14 @@ def _sum(row, before, behind):
     return y
 
 
-def _by_pairs(low, diagonal, up, b):
+def _by_pairs(*args):
+    kind = args[-1].dtype
+    with jax.enable_x64(True):      # whatever types the user's own may have
+        x, is_singular = _by_wide_pairs(*(x.astype(WIDE[kind.name]) for x in args))
+        return x.astype(kind), is_singular
+
+
+def _by_wide_pairs(low, diagonal, up, b):
     n = len(b)
     parts = (n + 1) // 2
     step = 2 ** max(0, math.ceil(math.log2(parts / MOST_ODD)))
