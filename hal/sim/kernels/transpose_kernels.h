@@ -5,7 +5,8 @@
  * includer defines PATH, and WIDE if registers of 32 bytes are worth while.
  *
  * Blocks are walked down a strip of columns, which is along a few rows of the destination: all
- * rows, or as many as fill lines of the destination, then the next strip (sim_is_by_strips).
+ * rows, or as many as fill lines of the destination, then the next strip (sim_is_by_strips). The
+ * compiler knows how many these are: blocks are loaded while those before them are stored.
  */
 #include <string.h>
 
@@ -348,23 +349,24 @@ EDGE(16, 1, )
 static void NAME(transpose_##bytes, PATH)(void *dst, int64_t dp, const void *src, \
 					  int64_t sp, size_t rows, size_t cols) \
 { \
-	enum { N = N_##bytes }; \
-	size_t most = sim_is_by_strips(dp, bytes) ? rows : \
-		      SIM_LINE / (bytes) > N ? SIM_LINE / (bytes) : N; \
+	enum { N = N_##bytes, ROWS = SIM_LINE / (bytes) > N ? SIM_LINE / (bytes) : N }; \
 	const char *from = src; \
 	char *to = dst; \
-	size_t whole = cols - cols % N, m = rows - rows % N; \
+	size_t whole = cols - cols % N, m = rows - rows % N, r0 = 0; \
 	if (IS_THREE(bytes) && cols == 3 && sp == 3 * (bytes)) { \
 		edge_##bytes(to, dp, from, sp, rows, cols); \
 		return; \
 	} \
-	for (size_t r0 = 0; r0 < m; r0 += most) { \
-		size_t end = m - r0 < most ? m : r0 + most; \
-		for (size_t c = 0; c < whole; c += N) \
-			for (size_t r = r0; r < end; r += N) \
-				block_##bytes(to + (int64_t)c * dp + r * (bytes), dp, \
-					      from + (int64_t)r * sp + c * (bytes), sp); \
-	} \
+	if (!sim_is_by_strips(dp, bytes)) \
+		for (; r0 + ROWS <= m; r0 += ROWS) \
+			for (size_t c = 0; c < whole; c += N) \
+				for (size_t r = r0; r < r0 + ROWS; r += N) \
+					block_##bytes(to + (int64_t)c * dp + r * (bytes), dp, \
+						from + (int64_t)r * sp + c * (bytes), sp); \
+	for (size_t c = 0; c < whole; c += N) \
+		for (size_t r = r0; r < m; r += N) \
+			block_##bytes(to + (int64_t)c * dp + r * (bytes), dp, \
+				      from + (int64_t)r * sp + c * (bytes), sp); \
 	few_##bytes(to + m * (bytes), dp, from + (int64_t)m * sp, sp, rows - m, whole); \
 	if (whole < cols) \
 		edge_##bytes(to + (int64_t)whole * dp, dp, from + whole * (bytes), sp, \
