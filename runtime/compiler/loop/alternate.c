@@ -7,7 +7,9 @@
  * elsewhere, and this is copied to the place at its end. The second of two turns reads that and
  * may write to the place, so that nothing is copied.
  *
- * How often the loop turns is known; an odd turn goes before it.
+ * How often the loop turns is known; an odd turn goes before it. No more memory is taken than
+ * before: one array alone changes, and nothing goes before a loop that may begin in an argument's
+ * memory.
  *
  * Requires: elementwise work is in fusions, which is how these read arrays. Ensures: the same
  * results, bit for bit.
@@ -91,6 +93,31 @@ static bool is_plain(const struct tc_op *loop)
 	return true;
 }
 
+/* Whether one array alone changes, but for small ones. Of several, which may change places or look
+ * at each other, the second turn can't write over each one. */
+static bool is_lone(const struct tc_op *loop)
+{
+	const struct tc_block *body = loop->regions[1].block;
+	unsigned n = 0;
+
+	for (unsigned j = 0; j < loop->n_operands; j++)
+		n += tc_in(body->last, j) != body->args[j] &&
+		     body->args[j]->type->bytes >= LEAST_BYTES;
+	return n == 1;
+}
+
+/* Whether a loop may begin in an argument's memory, which a turn before it can't write over. */
+static bool is_given_memory(struct tc_ctx *c)
+{
+	const struct tc_block *main = tc_main(c);
+	const struct tc_op *func = main->region->parent;
+
+	for (unsigned i = 0; func->arg_info && i < main->n_args; i++)
+		if (func->arg_info[i].alias >= 0)
+			return true;
+	return false;
+}
+
 /* A turn of the ops of body up to `end`, before `at`: makes of state, with which it begins, what it
  * ends with. */
 static void write_turn(struct tc_ctx *c, const struct tc_block *body, const struct tc_op *end,
@@ -141,10 +168,10 @@ static void alternate_block(struct tc_ctx *c, struct tc_block *b)
 				alternate_block(c, op->regions[r].block);
 		if (op->op != TC_WHILE)
 			continue;
-		for (unsigned j = 0; j < op->n_operands && is_plain(op); j++)
+		for (unsigned j = 0; j < op->n_operands && is_plain(op) && is_lone(op); j++)
 			copies |= is_copied(op, j);
 		turns = copies ? tc_turns_of(op) : 0;
-		if (turns >= LEAST_TURNS)
+		if (turns >= LEAST_TURNS && !(turns % 2 && is_given_memory(c)))
 			alternate(c, op, turns % 2);
 	}
 }
