@@ -18,7 +18,7 @@
 #define WIDE 64		/* points of a window before each of which a scatter looks */
 #define NARROW 64	/* bytes of a window that lanes do not share: all look at each point */
 #define OWN_CACHE (256 << 10)	/* bytes of a table that a core's own cache has room for */
-#define FAR_CACHE (3 << 20)	/* bytes of a table whose windows a core need not ask for ahead */
+#define FAR_CACHE (3 << 20)	/* bytes of a table whose small windows need not be asked for */
 #define ONE_READS (8 << 20)	/* bytes of updates; more, from memory, two read sooner than one */
 #define SHORT 1024	/* bytes of one that is worth no call of an operation */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
@@ -211,7 +211,7 @@ static void choose_loops(const struct sim_load *load, struct scatter_plan *p,
 		p->fn = fns->by_index[which][loops];
 	/* Nothing waits for what is only stored. */
 	p->asks = p->fn && p->w.window > 1 && !p->is_replace &&
-		  p->dst[0].hi - p->dst[0].lo > FAR_CACHE;
+		  p->dst[0].hi - p->dst[0].lo > (p->w.tail == NARROW ? OWN_CACHE : FAR_CACHE);
 	if (loops >= 0 && !p->fn)
 		p->hits_fn = fns->by_hits[loops];
 }
