@@ -151,7 +151,8 @@ struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struc
 /* Whether a transposition of its block alone looks at v. stride: of v, then, in the order of that
  * one's elements; or NULL. */
 bool tc_turned_strides(const struct tc_value *v, int64_t *stride);
-/* The same of the result of a transform or a product, which lies so. */
+/* The same of the result of a transform or a product, which lies so: not of a product whose
+ * matrices would lie an element of each after the other, which has its rows and columns last. */
 bool tc_is_born_turned(const struct tc_value *v, int64_t *stride);
 /* Whether that is where v wishes to be, if it wishes for anything. */
 bool tc_may_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);

@@ -66,12 +66,8 @@ static bool is_copied(const struct tc_op *loop, unsigned j)
 	const struct tc_value *v = tc_in(body->last, j), *old = body->args[j];
 	const struct tc_op *by = v->def;
 
-	if (v == old || v->type->bytes < LEAST_BYTES || v->type->elem == ELEM_TOKEN)
-		return false;
-	if (!by)
-		return v->block == body;
-	if (by->block != body || (by->op != TC_FUSION && by->op != TC_DOT_GENERAL &&
-				  by->op != TC_CONVOLUTION))
+	if (!by || by->block != body ||
+	    (by->op != TC_FUSION && by->op != TC_DOT_GENERAL && by->op != TC_CONVOLUTION))
 		return false;
 	for (const struct tc_op *op = by->next; op; op = op->next)
 		for (unsigned k = 0; k < op->n_operands; k++)
@@ -93,17 +89,20 @@ static bool is_plain(const struct tc_op *loop)
 	return true;
 }
 
-/* Whether one array alone changes, but for small ones. Of several, which may change places or look
- * at each other, the second turn can't write over each one. */
-static bool is_lone(const struct tc_op *loop)
+/* Whether one array alone changes, but for small ones, and is copied. Of several, which may change
+ * places or look at each other, the second turn can't write over each one. */
+static bool copies_alone(const struct tc_op *loop)
 {
 	const struct tc_block *body = loop->regions[1].block;
-	unsigned n = 0;
+	unsigned n = 0, last = 0;
 
 	for (unsigned j = 0; j < loop->n_operands; j++)
-		n += tc_in(body->last, j) != body->args[j] &&
-		     body->args[j]->type->bytes >= LEAST_BYTES;
-	return n == 1;
+		if (tc_in(body->last, j) != body->args[j] &&
+		    body->args[j]->type->bytes >= LEAST_BYTES) {
+			n++;
+			last = j;
+		}
+	return n == 1 && is_copied(loop, last);
 }
 
 /* Whether a loop may begin in an argument's memory, which a turn before it can't write over. */
@@ -160,17 +159,14 @@ static void alternate(struct tc_ctx *c, struct tc_op *loop, bool is_odd)
 static void alternate_block(struct tc_ctx *c, struct tc_block *b)
 {
 	for (struct tc_op *op = b->first; op; op = op->next) {
-		bool copies = false;
 		int64_t turns;
 
 		for (unsigned r = 0; r < op->n_regions && op->op != TC_FUSION; r++)
 			if (op->regions[r].block)
 				alternate_block(c, op->regions[r].block);
-		if (op->op != TC_WHILE)
+		if (op->op != TC_WHILE || !is_plain(op) || !copies_alone(op))
 			continue;
-		for (unsigned j = 0; j < op->n_operands && is_plain(op) && is_lone(op); j++)
-			copies |= is_copied(op, j);
-		turns = copies ? tc_turns_of(op) : 0;
+		turns = tc_turns_of(op);
 		if (turns >= LEAST_TURNS && !(turns % 2 && is_given_memory(c)))
 			alternate(c, op, turns % 2);
 	}

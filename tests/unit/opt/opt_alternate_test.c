@@ -113,6 +113,9 @@ static void what_changes_beside_others_stays(void **state)
 static void others_stay(void **state)
 {
 	(void)state;
+	expect(20, 64, "%33 = convert(%30) : tensor<f32>\n"
+	       "%34 = broadcast_in_dim(%33) {broadcast_dimensions = []} : %T\n"
+	       TIMES("%35", "%3", "%34") ADD("%41", "%31", "%35"), "dot_general", 1, 0);
 	expect(20, 64, TIMES("%35", "%3", "%32") ADD("%41", "%31", "%35") "%42 = sine(%32) : %T\n",
 	       "dot_general", 1, 0);
 }
