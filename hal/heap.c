@@ -10,6 +10,7 @@
 #define SECOND_BITS 4
 #define SECOND (1u << SECOND_BITS)
 #define FIRST 58u
+#define MOST_LOOKED_AT 16	/* blocks of a class, for one of just the size */
 
 struct hal_heap {
 	uint64_t bytes, in_use, n_blocks;
@@ -163,17 +164,19 @@ void hal_heap_destroy(struct hal_heap *h)
 	free(h);
 }
 
-/* A free block of at least `units`: the first of the next class, where any fits; then
- * the request's own class, where some may. */
+/* A free block of at least `units`: one of just that size, of those that were freed last, which
+ * are in caches; the first of the next class, where any fits; then the request's own class,
+ * where some may. */
 static struct hal_block *find(struct hal_heap *h, uint64_t units)
 {
-	unsigned f, s;
+	unsigned f, s, n = 0;
 	uint64_t firsts;
 	uint32_t seconds;
 
 	class_of(units, &f, &s);
-	for (struct hal_block *b = h->lists[f][s]; b && f == 0; b = b->next)
-		return b;
+	for (struct hal_block *b = h->lists[f][s]; b && n < MOST_LOOKED_AT; b = b->next, n++)
+		if (b->bytes / HAL_HEAP_UNIT == units)
+			return b;
 	seconds = s + 1 < SECOND ? h->second_map[f] & (~0u << (s + 1)) : 0;
 	if (!seconds) {
 		firsts = h->first_map & (~0ull << (f + 1));

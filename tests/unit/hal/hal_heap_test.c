@@ -191,6 +191,48 @@ static void ranges_are_never_joined(void **state)
 	hal_heap_destroy(h);
 }
 
+/* What lets go of one result and asks for the next alternates between two places. */
+static void the_last_freed_of_just_that_size_is_taken(void **state)
+{
+	struct hal_heap *h = hal_heap_create(1 << 20);
+	struct hal_block *old = hal_heap_alloc(h, 1000 * UNIT, "x"), *b;
+	uint64_t place[2];
+
+	(void)state;
+	place[0] = old->offset;
+	b = hal_heap_alloc(h, 1000 * UNIT, "x");
+	place[1] = b->offset;
+	for (unsigned i = 0; i < 10; i++) {
+		hal_heap_free(h, old);
+		old = b;
+		b = hal_heap_alloc(h, 1000 * UNIT, "x");
+		assert_int_equal(b->offset, place[i % 2]);
+	}
+	hal_heap_destroy(h);
+}
+
+/* Where nothing is larger, one of the same class is found behind many that are too small. */
+static void a_large_enough_block_is_found_behind_many(void **state)
+{
+	enum { SMALL = 32, LARGE = 33, N = 40 };
+	struct hal_heap *h = hal_heap_create((LARGE + 1 + N * (SMALL + 1)) * UNIT);
+	struct hal_block *small[N], *large = hal_heap_alloc(h, LARGE * UNIT, "x");
+
+	(void)state;
+	hal_heap_alloc(h, UNIT, "x");
+	for (unsigned i = 0; i < N; i++) {
+		small[i] = hal_heap_alloc(h, SMALL * UNIT, "x");
+		assert_non_null(hal_heap_alloc(h, UNIT, "x"));
+	}
+	hal_heap_free(h, large);
+	for (unsigned i = 0; i < N; i++)
+		hal_heap_free(h, small[i]);
+	large = hal_heap_alloc(h, LARGE * UNIT, "x");
+	assert_non_null(large);
+	assert_int_equal(large->bytes, LARGE * UNIT);
+	hal_heap_destroy(h);
+}
+
 static void the_owners_of_most_are_named_first(void **state)
 {
 	struct hal_heap *h = hal_heap_create(1 << 20);
@@ -302,6 +344,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_use_matches_a_list),
 		cmocka_unit_test(ranges_are_never_joined),
+		cmocka_unit_test(the_last_freed_of_just_that_size_is_taken),
+		cmocka_unit_test(a_large_enough_block_is_found_behind_many),
 		cmocka_unit_test(the_owners_of_most_are_named_first),
 		cmocka_unit_test(the_map_shows_what_is_where),
 		cmocka_unit_test(a_map_of_too_many_blocks_is_left_out),
