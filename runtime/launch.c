@@ -244,8 +244,9 @@ static void give_back(struct rt_launch *l)
 int rt_launch_make_results(struct rt_launch *l, struct err *err)
 {
 	const struct image *im = l->x->image;
-	/* The host writes what its functions give, and members what they send each other. */
-	bool in_order = !l->host && !l->meeting;
+	/* The host writes what its functions give. Members send each other what was asked for by
+	 * the same launch, so when the receiver has come to it. */
+	bool in_order = !l->host;
 
 	for (unsigned i = 0; i < im->info.n_results; i++) {
 		const struct image_shape *s = &im->shapes[im->info.n_args + i];

@@ -72,6 +72,11 @@ def wrong_when_counted():
     return wrong_in("devices/counted.py")
 
 
+@pytest.fixture(scope="module")
+def wrong_when_dropped():
+    return wrong_in("devices/dropped.py")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_a_program_shows_is_what_its_members_run(wrong_when_shown, name):
     wrong, said = wrong_when_shown
@@ -89,6 +94,14 @@ def test_members_meet_no_more_often_and_get_no_more_bytes_than_with_xla(wrong_wh
 def test_collectives_in_loops_of_several_threads_are_right():
     wrong, said = wrong_in("devices/loops.py")
     assert wrong == {LOOPS: ""}, f"{wrong}\n{said}"
+
+
+@pytest.mark.parametrize("way", ["sum", "permute", "all_to_all", "alone"])
+def test_results_take_memory_of_dropped_ones_though_a_device_is_behind(wrong_when_dropped, way):
+    """Members that are ahead send to it, and what it has queued still reads there."""
+    wrong, said = wrong_when_dropped
+    assert way in wrong, said
+    assert not wrong[way], wrong[way]
 
 
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
