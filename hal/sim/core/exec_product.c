@@ -119,7 +119,9 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 	int64_t lanes = load->cpu->lanes, wanted = tasks_of(p->ns, lanes), tasks;
 
 	p->m_blocks = blocks(m, p->mm.most_rows, mr, &p->mb);
-	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
+	/* To read lines of b as long as they are is faster, and one row's sums stay in L1. */
+	p->n_blocks = blocks(n, m == 1 && p->mm.panels.kernel.few ? SIM_PRODUCT_NB_LONE :
+			     SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
 	for (;;) {
 		tasks = p->batches * p->m_blocks * p->n_blocks;
 		/* A few tasks that the lanes cannot share evenly are cut, too. */

@@ -312,6 +312,9 @@ static void place(struct sim_load *load, struct sim_product *mm, int64_t n)
 	if (!is_long)
 		deep = mm->panels_k ? (size_t)mm->panels_k : 1;
 #define ROOM(field, bytes) (mm->field = at, at += up(bytes))
+	/* Where b is not packed all is one row's, instead. */
+	_Static_assert(SIM_PRODUCT_NB_LONE <= SIM_PRODUCT_MB * SIM_PRODUCT_NB &&
+		       SIM_PRODUCT_NB_LONE <= SIM_PRODUCT_FEW_NEAR * SIM_PRODUCT_ROOM, "");
 	ROOM(sums_at, (size_t)(is_long ? mm->most_rows : mm->panels.kernel.mb) * cols *
 	     mm->acc_bytes);
 	ROOM(b_at, panel_b(mm, cols) * deep);
@@ -820,11 +823,11 @@ static void store_direct(const struct sim_product_task *t, const uint8_t *sums, 
 }
 
 static void finish_box(const struct sim_product_task *t, uint8_t *s, const uint8_t *sums,
-		       unsigned rows, const int64_t *index)
+		       unsigned rows, unsigned cols, const int64_t *index)
 {
 	const struct sim_product *mm = t->mm;
-	struct sim_tile tile = { .rank = mm->rank, .rows = rows, .cols = t->cols, .col_dims = 1,
-				 .col_dim = { t->cols } };
+	struct sim_tile tile = { .rank = mm->rank, .rows = rows, .cols = cols, .col_dims = 1,
+				 .col_dim = { cols } };
 
 	memcpy(tile.index, index, sizeof(tile.index));
 	tile.pre[0] = sums;
@@ -849,7 +852,7 @@ void sim_product_finish(const struct sim_product_task *t, void *scratch, uint8_t
 			unsigned rows, const int64_t *index)
 {
 	const struct sim_product *mm = t->mm;
-	unsigned most = mm->points / t->cols;
+	unsigned cols = t->cols < mm->points ? t->cols : mm->points, most = mm->points / cols;
 	int64_t at[ISA_MAX_RANK];
 
 	if (mm->is_direct) {
@@ -858,8 +861,12 @@ void sim_product_finish(const struct sim_product_task *t, void *scratch, uint8_t
 	}
 	memcpy(at, index, sizeof(at));
 	for (unsigned i = 0; i < rows; i += most) {
-		finish_box(t, scratch, sums + (size_t)i * t->cols * mm->acc_bytes,
-			   rows - i < most ? rows - i : most, at);
+		for (unsigned j = 0; j < t->cols; j += cols) {
+			at[mm->rank - 1] = index[mm->rank - 1] + j;
+			finish_box(t, scratch, sums + ((size_t)i * t->cols + j) * mm->acc_bytes,
+				   rows - i < most ? rows - i : most,
+				   t->cols - j < cols ? t->cols - j : cols, at);
+		}
 		at[mm->rank - 2] += most;
 	}
 }

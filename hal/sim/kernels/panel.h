@@ -26,7 +26,8 @@
 #define SIM_PRODUCT_PITCH 272u		/* units from row to row: not a power of two */
 #define SIM_PRODUCT_LINE 32u		/* columns of a panel of b, and most rows at a time */
 #define SIM_PRODUCT_GROUP 4u		/* most elements of a unit */
-#define SIM_PRODUCT_NB 512u		/* most columns of a block */
+#define SIM_PRODUCT_NB 512u		/* most columns of a block, */
+#define SIM_PRODUCT_NB_LONE 4096u	/* and of one row for which b is not packed */
 #define SIM_PRODUCT_FEW 16u		/* most rows for which b is not packed, */
 #define SIM_PRODUCT_FEW_NEAR 40u	/* if a cache holds it, */
 #define SIM_PRODUCT_ROOM 528u		/* and sums from row to row: not a power of two */
@@ -73,9 +74,9 @@ struct sim_product_step {
 typedef void sim_product_fn(const struct sim_product_step *step);
 
 /* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
- * SIM_PRODUCT_FEW_NEAR rows and SIM_PRODUCT_NB columns. Of a kernel that is named for bf16 the
- * lines are of bf16 and all else of f32. The room is for the sums of this panel. is_near: a cache
- * holds b, so it need not be read line by line. */
+ * SIM_PRODUCT_FEW_NEAR rows and SIM_PRODUCT_NB columns, or one row and SIM_PRODUCT_NB_LONE. Of a
+ * kernel that is named for bf16 the lines are of bf16 and all else of f32. The room is for the
+ * sums of this panel. is_near: a cache holds b, so it need not be read line by line. */
 typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
 				bool is_near, void *room);
 

@@ -336,7 +336,7 @@ FEW_ROWS(const struct sim_product_step *x, const uint8_t *const *lines, bool is_
 	 const bool is_bf16)
 {
 	unsigned done = is_near ? NEAR(x, lines, is_bf16) : 0;
-	unsigned wide = x->rows > 1 ? WIDE : SIM_PRODUCT_NB;
+	unsigned wide = x->rows > 1 ? WIDE : x->cols;
 
 	for (unsigned k = 0, deep; k < x->ku; k += deep) {
 		deep = x->ku - k >= 8 ? 8 : x->ku - k >= 4 ? 4 : 1;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MM against plain loops: every pair of types, sizes around the ends of blocks,
- * turned and spread operands, batches, bodies, on each path; and what it refuses.
- */
+/* MM against plain loops: every pair of types, sizes around the ends of blocks, turned and spread
+ * operands, batches, bodies, on each path; and what it refuses. */
 #include "tests/unit/sim/sim_epilogue.h"
 #include "tests/unit/sim/sim_test.h"
 
@@ -295,10 +293,10 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 /* Of few rows or columns sides are read where they lie; each row is as among many, to the bit. */
 static void few_rows_are_as_among_many(void **state)
 {
-	enum { MANY = 136, MOST_N = 1030, MOST_K = 523, N_ROWS = 15 };
+	enum { MANY = 136, MOST_N = 8193, MOST_K = 523, N_ROWS = 16 };
 	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_U64, ELEM_BF16 };
-	static const int64_t rows[] = { 1, 2, 3, 4, 5, 7, 12, 13, 16, 17, 31, 39, 40, 41, 127 };
-	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030 };
+	static const int64_t rows[] = { 1, 1, 2, 3, 4, 5, 7, 12, 13, 16, 17, 31, 39, 40, 41, 127 };
+	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030, 4097, 8193 };
 	static const int64_t ks[] = { 1, 3, 4, 5, 7, 8, 9, 15, 255, 256, 257, 523 };
 	uint8_t *a = malloc(8 * MANY * MOST_K), *turned = malloc(8 * MOST_K * (2 * MOST_N + 300));
 	uint8_t *c = malloc(16 * MANY * MOST_N), *few = c + 8 * MANY * MOST_N;
@@ -308,21 +306,23 @@ static void few_rows_are_as_among_many(void **state)
 	uint64_t seed = 77;
 
 	(void)state;
-	for (unsigned t = 0; t < 5 * 12 * 11; t++) {
+	for (unsigned t = 0; t < 5 * 12 * 13; t++) {
 		uint8_t elem = elems[t % 5];
 		int64_t k = ks[t / 5 % 12], n = ns[t / 5 / 12], pitch = n + t % 3 * 150;
 		size_t each = elem_bytes(elem), row = (size_t)n * (each == 2 ? 4 : each);
+		int64_t many = n > 1030 ? 41 : MANY;	/* else of one row */
+		unsigned step = many == 41 ? N_ROWS : 1u + (n > 40) + 2 * (n > 100);
 
 		put_fractions(&seed, elem, MANY * k, a);
 		put_fractions(&seed, elem, k * pitch, b);
 		for (int64_t i = 0; i < k * n; i++)
 			memcpy(turned + (i % n * k + i / n) * each,
 			       b + (i / n * pitch + i % n) * each, each);
-		for (unsigned p = 0; p < paths; p++) {
+		for (unsigned p = 0; p < paths && (n <= 1030 || t / 5 % 3 == 1); p++) {
 			vt[p].sim->cpu.bf16_slow = t / 5 % 2;
 			vt[p].sim->cpu.amx_bf16 &= t < 5 * 12 * 5;
-			multiply(&vt[p], elem, MANY, n, k, pitch, a, b, c);
-			for (unsigned i = t % 4; i < N_ROWS; i += 1 + (n > 40) + 2 * (n > 100)) {
+			multiply(&vt[p], elem, many, n, k, pitch, a, b, c);
+			for (unsigned i = many > 41 ? t % 4 : t % 2; i < N_ROWS; i += step) {
 				memset(few, 0xff, MANY * row);
 				multiply(&vt[p], elem, rows[i], n, k, i % 3 ? pitch : -k, a,
 					 i % 3 ? b : turned, few);
@@ -382,13 +382,14 @@ static void what_is_added_is_added_last(void **state)
 	static const int64_t sizes[][3] = {
 		{ 1, 40, 30 }, { 7, 33, 256 }, { 16, 513, 64 }, { 17, 20, 255 }, { 40, 600, 257 },
 		{ 64, 1024, 64 }, { 193, 31, 256 }, { 256, 520, 100 }, { 5, 1, 9 }, { 1, 1, 300 },
+		{ 1, 4096, 30 }, { 1, 4097, 300 }, { 1, 9000, 257 },
 	};
 	struct vt vt[3];
 	unsigned paths = ty_open(vt);
 	uint64_t seed = 78;
 
 	(void)state;
-	for (unsigned t = 0; t < 10 * 10; t++) {
+	for (unsigned t = 0; t < 13 * 10; t++) {
 		const int64_t *size = sizes[t / 10];
 		uint8_t elem = t % 2 ? ELEM_F32 : ELEM_F64;
 		int64_t m = size[0], n = size[1], k = size[2], each = elem_bytes(elem);
@@ -980,12 +981,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_types), cmocka_unit_test(ends_of_blocks),
 		cmocka_unit_test(panels_of_a_block), cmocka_unit_test(lengths_of_k),
-		cmocka_unit_test(kernels_of_lesser_cpus),
-		cmocka_unit_test(few_rows_are_as_among_many),
+		cmocka_unit_test(kernels_of_lesser_cpus), cmocka_unit_test(empty_products),
+		cmocka_unit_test(few_rows_are_as_among_many), cmocka_unit_test(large_products),
 		cmocka_unit_test(what_is_added_is_added_last), cmocka_unit_test(shared_panels),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
 		cmocka_unit_test(many_small_products), cmocka_unit_test(many_rows_of_few_columns),
-		cmocka_unit_test(empty_products), cmocka_unit_test(large_products),
 		cmocka_unit_test(extremes_of_integers),
 		cmocka_unit_test(specials_stay_where_they_are),
 		cmocka_unit_test(malformed_products_are_refused),
