@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools and other windows of few elements, which run as elementwise work on parts of an array, and
-those just above, which fold; against plain loops."""
+larger ones, which go along one dim after the other, in turns or as rows; against plain loops."""
 
 import itertools
 
@@ -152,3 +152,54 @@ def test_a_large_window_goes_along_one_dim_after_the_other(name, dtype, stride):
     if np.issubdtype(dtype, np.integer) or name != "mul":
         flops = run.lower(x).compile().cost_analysis()["flops"]
         assert flops < want.size * np.prod(window) * 0.75
+
+
+# Size and stride: windows side by side, of several runs, of a prime; neighbours that windows cut.
+@pytest.mark.parametrize("long", [(32, 32), (46, 23), (23, 23), (42, 7), (24, 6), (21, 5)])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("pad", [(0, 0), (5, 9), (-3, 2)])
+@pytest.mark.parametrize("name", ["add", "max"])
+def test_a_long_window_goes_in_turns(name, pad, dim, long):
+    f, plain, first = FOLDS[name]
+    x = numbers(2, *(100 if d == dim else 5 for d in (1, 2, 3)))
+    window, stride = ([n if d == dim else 1 for d in range(4)] for n in long)
+    padding = [pad if d == dim else (0, 0) for d in range(4)]
+    run = jax.jit(lambda x: lax.reduce_window(x, np.float32(first), f, window, stride, padding))
+    want = fold(np.pad(x, [(max(a, 0), max(b, 0)) for a, b in padding], constant_values=first)
+                [tuple(slice(max(-a, 0), None) for a, b in padding)], first, plain, window, stride,
+                ((0, 0),) * 4)
+    np.testing.assert_allclose(run(x), want, 1e-5, 1e-5)
+    if long != (21, 5):
+        flops = run.lower(x).compile().cost_analysis()["flops"]
+        assert flops < max(want.size * long[0], 1.3 * x.size)
+
+
+@pytest.mark.parametrize("dims", [(1, 2), (2, 3), (1,), (1, 2, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16, np.int8])
+@pytest.mark.parametrize("name", ["add", "max"])
+def test_a_window_over_all_is_a_reduction(name, dtype, dims):
+    f, plain, first = FOLDS[name]
+    first = np.iinfo(dtype).min if dtype == np.int8 and name == "max" else first
+    x = numbers(3, 23, 22, 21, dtype=dtype)
+    window = [x.shape[d] if d in dims else 1 for d in range(4)]
+    run = jax.jit(lambda x: lax.reduce_window(x, np.asarray(first, dtype), f, window, [1] * 4,
+                                              "VALID"))
+    exact = x.astype(np.float64 if dtype != np.int8 else np.int64)
+    want = getattr(exact, "sum" if name == "add" else "max")(dims, keepdims=True).astype(dtype)
+    got = np.asarray(run(x))
+    assert got.shape == want.shape
+    bound = 2 ** -8 if dtype == jnp.bfloat16 else 1e-4
+    np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), bound, bound)
+    ops = run.lower(x).compile().cost_analysis()["flops"]
+    assert ops < 1.5 * x.size
+
+
+def test_a_large_window_with_few_elements_in_two_goes_along_dims(device):
+    run = jax.jit(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 5, 5, 1), (1, 3, 3, 1),
+                                              "VALID"))
+    x = numbers(2, 20, 23, 6)
+    got = run(x)
+    np.testing.assert_array_equal(got, fold(x, -np.inf, np.maximum, (1, 5, 5, 1), (1, 3, 3, 1),
+                                            ((0, 0),) * 4))
+    flops = run.lower(x).compile().cost_analysis()["flops"]
+    assert flops < got.size * 25 * 0.9

@@ -14,8 +14,10 @@
  * found is joined with the initial value afterwards.
  *
  * A window of many elements along several dims is one along each of them in turn, if that is
- * less work: 5 + 5 elements instead of 25. Sums of floats of less than 32 bits are made in f32
- * then, for each turn rounds.
+ * less work, 5 + 5 elements instead of 25, or if the turns are of few elements. Along one dim,
+ * one of many elements that no other window shares is one of some, and then one of those: of 32
+ * elements 16 times 2. Sums of floats of less than 32 bits are made in f32 then, for each turn
+ * rounds.
  *
  * One instruction reduces as many arrays as it has outputs. Where there are more, the marks
  * among them, the window becomes its taps too, joined to what is there so far where their place
@@ -30,6 +32,8 @@ enum {
 	MOST_MARKED = 8,	/* arrays reduced together, the marks among them */
 	MOST_TAPS = 256,	/* of a window over more */
 	FEW_TAPS = 20,		/* inputs that one instruction surely has */
+	LEAST_FEW = 4,		/* of a long window, worth a turn */
+	LEAST_ROW = 8,		/* elements side by side that are worth a reduction */
 };
 
 static bool has_padding(const struct tc_op *op)
@@ -325,19 +329,47 @@ static void set_body(struct tc_ctx *c, struct tc_op *op, enum elem elem)
 			tc_out(o, i)->type = scalar;
 }
 
+/* Of a window along dim d, how many neighbours no two windows cut; 1: no few that divide it. */
+static int64_t few_together(const struct tc_op *op, unsigned d)
+{
+	int64_t size = tc_attr_nth(op, "window_dimensions", d);
+	int64_t stride = tc_attr_nth(op, "window_strides", d), few = FEW_TAPS;
+
+	if (tc_attr_nth(op, "window_dilations", d) != 1 ||
+	    tc_attr_nth(op, "base_dilations", d) != 1)
+		return 1;
+	while (few > 1 && (size % few || stride % few))
+		few--;
+	return few;
+}
+
+/* Whether windows along dim d are some runs of as many elements as it is from one to the next,
+ * which had better be reduced as rows of their own. */
+static bool is_of_rows(const struct tc_op *op, unsigned d)
+{
+	const struct tc_type *in = tc_in(op, 0)->type;
+	int64_t size = tc_attr_nth(op, "window_dimensions", d);
+	int64_t stride = tc_attr_nth(op, "window_strides", d);
+
+	return size % stride == 0 && in->rank < TC_MAX_RANK &&
+	       tc_attr_nth(op, "window_dilations", d) == 1 &&
+	       tc_attr_nth(op, "base_dilations", d) == 1 &&
+	       stride >= (d + 1 == in->rank ? LEAST_ROW : FEW_TAPS) &&
+	       (d + 1 == in->rank || few_together(op, d) < LEAST_FEW);
+}
+
 /* The part of op along dim d, of x. */
-static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_op *op, unsigned d,
-				     struct tc_value *x)
+static struct tc_op *part_along(const struct tc_build *b, const struct tc_op *op, unsigned d,
+				struct tc_value *x, int64_t results)
 {
 	static const char *const lists[] = { "window_dimensions", "window_strides",
 					     "window_dilations", "base_dilations" };
-	const struct tc_type *in = x->type, *type;
+	const struct tc_type *in = x->type;
 	struct tc_op *part = tc_clone(b->c, op, tc_map_new(b->c));
 	int64_t dim[TC_MAX_RANK];
 
 	memcpy(dim, in->dim, in->rank * sizeof(*dim));
-	dim[d] = op->results[0].type->dim[d];
-	type = tc_tensor(b->c, (enum elem)in->elem, in->rank, dim);
+	dim[d] = results;
 	for (unsigned k = 0; k < in->rank; k++) {
 		for (unsigned i = 0; i < 4 && k != d; i++)
 			tc_set_nth(b->c, part, lists[i], k, 1);
@@ -349,8 +381,84 @@ static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_o
 		tc_set_operand(part, 1, tc_build_convert(b, tc_in(op, 1), (enum elem)in->elem));
 		set_body(b->c, part, (enum elem)in->elem);
 	}
-	part->results[0].type = type;
-	return tc_out(tc_build_place(b, part), 0);
+	part->results[0].type = tc_tensor(b->c, (enum elem)in->elem, in->rank, dim);
+	return part;
+}
+
+/* What op's region makes of x over the dims whose bits are set. */
+static struct tc_value *reduce_dims(const struct tc_build *b, const struct tc_op *op,
+				    struct tc_value *x, uint64_t dims)
+{
+	enum tc_opcode join = (enum tc_opcode)op->regions[0].block->first->op;
+	struct tc_value *init = tc_build_convert(b, tc_in(op, 1), (enum elem)x->type->elem);
+	struct tc_value *all = tc_build_fold(b, join, x, 0, dims);
+
+	tc_set_operand(all->def, 1, init);
+	return all;
+}
+
+/* Of x along dim d each `size` elements of which none are in two windows, joined. */
+static struct tc_value *join_apart(const struct tc_build *b, const struct tc_op *op, unsigned d,
+				   struct tc_value *x, int64_t size)
+{
+	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, dim[TC_MAX_RANK + 1];
+	const struct tc_type *t = x->type;
+	int64_t before = tc_attr_nth(op, "padding", 2 * d), padded, n;
+
+	padded = t->dim[d] + before + tc_attr_nth(op, "padding", 2 * d + 1);
+	n = padded / size;
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] = n * size;
+	low[d] = before;
+	high[d] = n * size - t->dim[d] - before;
+	if (low[d] > 0 || high[d] > 0) {
+		const int64_t none[TC_MAX_RANK] = { 0 };
+
+		x = tc_build_pad(b, x, tc_build_convert(b, tc_in(op, 1), (enum elem)t->elem), low,
+				 high, none);
+	} else {
+		low[d] = -before;
+		x = tc_build_slice(b, x, low, tc_tensor(b->c, (enum elem)t->elem, t->rank, dim));
+	}
+	memmove(dim + d + 1, dim + d, (t->rank - d) * sizeof(*dim));
+	dim[d] = n;
+	dim[d + 1] = size;
+	return reduce_dims(b, op, tc_build_reshape(b, x, t->rank + 1, dim),
+			   (uint64_t)1 << (d + 1));
+}
+
+/* What op's windows along dim d make of x; long ones in two turns, if that goes, of which the
+ * second may become two again. */
+static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_op *op, unsigned d,
+				     struct tc_value *x)
+{
+	int64_t size = tc_attr_nth(op, "window_dimensions", d), few = few_together(op, d);
+	int64_t results = op->results[0].type->dim[d];
+	int64_t stride = tc_attr_nth(op, "window_strides", d);
+	struct tc_op *rest, *first;
+
+	if (size <= FEW_TAPS || (few == 1 && !is_of_rows(op, d)))
+		return tc_out(tc_build_place(b, part_along(b, op, d, x, results)), 0);
+	if (is_of_rows(op, d)) {
+		few = stride;
+		x = join_apart(b, op, d, x, few);
+	} else {
+		int64_t padded = x->type->dim[d] + tc_attr_nth(op, "padding", 2 * d) +
+				 tc_attr_nth(op, "padding", 2 * d + 1);
+
+		first = part_along(b, op, d, x, padded / few);
+		tc_set_nth(b->c, first, "window_dimensions", d, few);
+		tc_set_nth(b->c, first, "window_strides", d, few);
+		x = tc_out(tc_build_place(b, first), 0);
+	}
+	if (size == few)
+		return x;
+	rest = part_along(b, op, d, x, results);
+	tc_set_nth(b->c, rest, "window_dimensions", d, size / few);
+	tc_set_nth(b->c, rest, "window_strides", d, stride / few);
+	tc_set_nth(b->c, rest, "padding", 2 * d, 0);
+	tc_set_nth(b->c, rest, "padding", 2 * d + 1, 0);
+	return tc_out(tc_build_place(b, rest), 0);
 }
 
 /* What a dim without a window but with strides, padding or holes becomes is no window's. */
@@ -366,6 +474,8 @@ bool tc_window_by_dims(struct tc_ctx *c, struct tc_op *op)
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_value *x = tc_in(op, 0);
 	unsigned rank = x->type->rank, done = 0, windows = 0;
+	bool is_few = true, is_whole = true;
+	uint64_t all = 0;
 
 	tc_settle_initial(&b, op);
 	if (!tc_starts_with_identity(op) || !joins_by_parts(op) || !x->type->count ||
@@ -373,17 +483,28 @@ bool tc_window_by_dims(struct tc_ctx *c, struct tc_op *op)
 	    count_taps(op) <= FEW_TAPS)
 		return false;
 	for (unsigned d = 0; d < rank; d++) {
-		if (tc_attr_nth(op, "window_dimensions", d) > 1)
-			windows++;
-		else if (!is_idle(op, d))
+		int64_t size = tc_attr_nth(op, "window_dimensions", d);
+
+		windows += size > 1;
+		is_few &= size <= FEW_TAPS || few_together(op, d) > 1 || is_of_rows(op, d);
+		all |= size > 1 ? (uint64_t)1 << d : 0;
+		is_whole &= size == 1 || (size == x->type->dim[d] &&
+					  op->results[0].type->dim[d] == 1 &&
+					  !tc_attr_nth(op, "padding", 2 * d) &&
+					  tc_attr_nth(op, "base_dilations", d) == 1);
+		if (size == 1 && !is_idle(op, d))
 			return false;
 	}
-	if (windows < 2 || part_of_work(op) > 0.75)
+	if (!is_whole && !is_few && (windows < 2 || part_of_work(op) > 0.75))
 		return false;
 	if (elem_class(x->type->elem) == ELEM_CLASS_FLOAT && elem_bytes(x->type->elem) < 4 &&
 	    op->regions[0].block->first->op == TC_ADD)
 		x = tc_build_convert(&b, x, ELEM_F32);
-	for (unsigned d; (d = next_dim(op, done)) < rank; done |= 1u << d)
+	if (is_whole) {
+		x = reduce_dims(&b, op, x, all);
+		x = tc_build_reshape(&b, x, rank, op->results[0].type->dim);
+	}
+	for (unsigned d; !is_whole && (d = next_dim(op, done)) < rank; done |= 1u << d)
 		x = reduce_along(&b, op, d, x);
 	x = tc_build_convert(&b, x, (enum elem)op->results[0].type->elem);
 	replace_all(op, &x);
