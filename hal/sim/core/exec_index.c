@@ -17,6 +17,9 @@
 #define WORTH_A_RUN 64	/* points of a window that is cut off another */
 #define MOST_FILLED 128	/* bytes of a window that has a loop of its own */
 #define MOST_CUTS 4096	/* parts that a dim is cut into */
+#define FAR ((int64_t)512 << 10)	/* bytes of a table of which most are in no near cache */
+#define PERIOD 512	/* points, about, whose places without their indices are kept */
+#define SHORT 64	/* points of a line that are fewer than a kernel is worth alone */
 
 /* ---- the walk ---- */
 
@@ -236,6 +239,7 @@ struct gather_line {
 	int64_t src_step, idx_step, dst_step, n;
 	struct isa_index comp;	/* the first */
 	const uint8_t *fill;	/* a whole window of what is not in the table, or NULL */
+	bool is_far;		/* most of the table is in no cache that is near */
 };
 typedef void gather_fn(const struct gather_line *l);
 
@@ -244,11 +248,16 @@ struct gather_plan {
 	uint64_t bytes, index_bytes;	/* of all windows, of all indices */
 	struct sim_ref src, idx, dst;
 	struct sim_lookup how;	/* by the first component */
-	bool fills;
+	bool fills, is_far;
 	uint8_t fill[MOST_FILLED];	/* the element of windows outside, side by side */
 	gather_fn *fn;		/* of such windows, or NULL */
 	const struct sim_lookup_fns *fns;
 	sim_lookup_fn *lookup;	/* where they are elements side by side, or NULL */
+	sim_lookup_from_fn *by_from;	/* where the table's are not, or NULL */
+	int64_t row, line;	/* by_from's: points of a row, and of rows side by side */
+	int64_t row_step;	/* from one's start in the table to the next one's */
+	int64_t period, far;	/* points of some rows; bytes of the table from their start on */
+	int32_t *from;		/* such bytes to each of them */
 };
 
 struct gather_job {
@@ -258,7 +267,8 @@ struct gather_job {
 	uint8_t *dst;
 };
 
-/* A run of BYTES a window. Those of more are asked for ahead: no cache guesses them. */
+/* A run of BYTES a window. Those of whole lines are asked for ahead if they are far: no cache
+ * guesses them. Of less a CPU has enough under way by itself. */
 #define GATHER(bytes, I) \
 	static void gather_##bytes##_##I(const struct gather_line *line) \
 	{ \
@@ -272,7 +282,7 @@ struct gather_job {
 			const uint8_t *from; \
 			I x; \
 	\
-			if ((bytes) >= 12) { \
+			if ((bytes) >= 64 && l.is_far) { \
 				memcpy(&x, l.idx + soon * l.idx_step, sizeof(x)); \
 				v = x; \
 				v += v < 0 ? wrap : 0; \
@@ -384,6 +394,50 @@ static sim_lookup_fn *choose_lookup(const struct gather_plan *p)
 	return p->fns->lookup[__builtin_ctz((unsigned)bytes)][loops];
 }
 
+/* Single elements of the table by indices side by side, where the table goes on from point to point
+ * or from row to row: what all places of a period have but for their indices is known. Rows are
+ * those of the innermost dim, if they are short and side by side, else its points.
+ * False: no memory. */
+static bool choose_from(struct gather_plan *p, struct arena *arena)
+{
+	const struct sim_walk *w = &p->w;
+	int64_t bytes = (int64_t)w->tail, most = SIM_LOOKUP_MOST, step = w->comp[0].step;
+	int64_t src = sim_walk_step(w, &p->src), index = elem_bytes(p->idx.elem), last;
+	unsigned d = w->n_batch - 1;
+
+	if (!p->fn || !w->n_batch || bytes > 8 || bytes % 3 == 0 || w->batches < LINE ||
+	    (bytes == 2 && elem_bytes(p->src.elem) == 1) ||
+	    sim_walk_step(w, &p->dst) != bytes || sim_walk_step(w, &p->idx) != index ||
+	    w->comp[0].limit > most || w->comp[0].wrap > most || step < 0 || step > most)
+		return true;
+	p->row = 1;
+	p->line = w->dim[d];
+	p->row_step = src;
+	if (d && p->line < SHORT && p->dst.stride[d - 1] == p->line * bytes &&
+	    p->idx.stride[d - 1] == p->line * index) {
+		p->row = p->line;
+		p->line *= w->dim[d - 1];
+		p->row_step = p->src.stride[d - 1];
+	} else if (p->lookup && bytes >= 4) {
+		return true;
+	}
+	p->period = (PERIOD / p->row + 1) * p->row;
+	p->far = p->period / p->row * p->row_step;
+	last = (p->row - 1) * src;
+	if (p->row_step < 0 || p->row_step > most / PERIOD / 2 || src < 0 || src > most / SHORT ||
+	    p->far + last + bytes > most - step ||
+	    (step && w->comp[0].limit > (most - step - p->far - last - bytes) / step))
+		return true;
+	p->from = arena_array(arena, (size_t)p->period, sizeof(*p->from));
+	if (!p->from)
+		return false;
+	for (int64_t i = 0; i < p->period; i++)
+		p->from[i] = (int32_t)(i / p->row * p->row_step + i % p->row * src);
+	p->how.step = step;
+	p->by_from = p->fns->from[__builtin_ctz((unsigned)bytes)][sim_walk_loops(w, &p->idx)];
+	return true;
+}
+
 /* What windows outside the table are to be. False: the instruction says it in another form. */
 static bool read_fill(const struct isa_gather *g, struct gather_plan *p)
 {
@@ -434,10 +488,14 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
 	p->fns = load->cpu->path == SIM_AVX512 ? &sim_lookup_avx512 :
 		 load->cpu->path == SIM_AVX2 ? &sim_lookup_avx2 : &sim_lookup_portable;
-	p->how = (struct sim_lookup){ p->w.comp[0].limit, p->w.comp[0].wrap,
-				      p->fills ? p->fill : NULL };
+	p->how = (struct sim_lookup){ .limit = p->w.comp[0].limit, .wrap = p->w.comp[0].wrap,
+				      .fill = p->fills ? p->fill : NULL };
+	p->is_far = p->w.comp[0].step < 0 || p->w.comp[0].step > FAR ||
+		    p->w.comp[0].limit > FAR / (p->w.comp[0].step + 1);
 	p->fn = choose_gather(&p->w, &p->idx);
 	p->lookup = choose_lookup(p);
+	if (!choose_from(p, load->arena))
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
 	if (sim_walk_ns(&p->w) <= SIM_BRIEF_NS)
 		load->brief = SIM_BRIEF;
 	*plan = p;
@@ -542,6 +600,22 @@ static void gather_points(const struct gather_job *j, const struct gather_line *
 	}
 }
 
+/* From point b on to the end of its period or line, or of the part; returns how many those are. */
+static uint64_t gather_period(const struct gather_job *j, uint64_t b, uint64_t end)
+{
+	const struct gather_plan *p = j->p;
+	int64_t in_line = (int64_t)(b % (uint64_t)p->line), in_row = in_line % p->row;
+	int64_t n = p->period - in_row, os, oi, od;
+
+	n = n < p->line - in_line ? n : p->line - in_line;
+	n = (uint64_t)n < end - b ? n : (int64_t)(end - b);
+	sim_walk_offsets(&p->w, b - (uint64_t)in_row, p->src.stride, p->idx.stride, p->dst.stride,
+			 &os, &oi, &od);
+	p->by_from(j->dst + od + in_row * (int64_t)p->w.tail, j->src + os, p->from + in_row,
+		   j->idx + oi + in_row * elem_bytes(p->idx.elem), n, &p->how);
+	return (uint64_t)n;
+}
+
 static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct gather_job *j = arg;
@@ -549,10 +623,13 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	struct gather_line l = { .src_step = sim_walk_step(&p->w, &p->src),
 		.idx_step = sim_walk_step(&p->w, &p->idx),
 		.dst_step = sim_walk_step(&p->w, &p->dst), .comp = p->w.comp[0],
-		.fill = p->how.fill };
+		.fill = p->how.fill, .is_far = p->is_far };
 
 	(void)lane;
-	for (uint64_t b = begin; b < end && !sim_stopped(j->run); b += (uint64_t)l.n) {
+	for (uint64_t b = begin; p->by_from && b < end && !sim_stopped(j->run);)
+		b += gather_period(j, b, end);
+	for (uint64_t b = begin; !p->by_from && b < end && !sim_stopped(j->run);
+	     b += (uint64_t)l.n) {
 		int64_t os, oi, od;
 
 		sim_walk_offsets(&p->w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi,

@@ -124,6 +124,147 @@ VECTOR(uint64_t, int32_t, 8, SET_LONG_8, LOAD_8, WRAPPED_8, INSIDE_8, SIGNED_8, 
 VECTOR(uint64_t, int64_t, 8, SET_LONG_8, LOAD_16, WRAPPED_LONG_8, INSIDE_LONG_8, LONG_8,
        LONGS_OF_LONG_8)
 VECTOR(uint64_t, uint32_t, 8, SET_LONG_8, LOAD_8, AS_IT_IS, INSIDE_8, UNSIGNED_8, LONGS_8)
+
+/* The indices of `live` points, wrapped and brought into the table, as words; `taken` are those
+ * that were inside, or all. */
+#define WORDS(I, load, wrapped, is_inside, inside) \
+	static inline __attribute__((always_inline)) __m512i \
+	indices_##I(const uint8_t *at, __mmask16 live, const struct sim_lookup *l, \
+		    const bool wraps, const bool fills, __mmask16 *taken) \
+	{ \
+		const int64_t limit = l->limit, wrap = l->wrap; \
+		__m512i x = load(live, at); \
+	\
+		if (wraps) \
+			x = wrapped; \
+		*taken = fills ? is_inside : live; \
+		return inside; \
+	}
+WORDS(int32_t, _mm512_maskz_loadu_epi32, WRAPPED_16, INSIDE_16, SIGNED_16)
+WORDS(uint32_t, _mm512_maskz_loadu_epi32, AS_IT_IS, INSIDE_16, UNSIGNED_16)
+#undef WORDS
+
+static inline __attribute__((always_inline)) __m256i
+longs(const uint8_t *at, __mmask8 live, const struct sim_lookup *l, const bool wraps,
+      const bool fills, __mmask8 *taken)
+{
+	const int64_t limit = l->limit, wrap = l->wrap;
+	__m512i x = _mm512_maskz_loadu_epi64(live, at);
+
+	if (wraps)
+		x = WRAPPED_LONG_8;
+	*taken = fills ? INSIDE_LONG_8 : live;
+	return _mm512_cvtepi64_epi32(LONG_8);
+}
+
+static inline __attribute__((always_inline)) __m512i
+indices_int64_t(const uint8_t *at, __mmask16 live, const struct sim_lookup *l, const bool wraps,
+		const bool fills, __mmask16 *taken)
+{
+	__mmask8 low, high;
+	__m256i first = longs(at, (__mmask8)live, l, wraps, fills, &low);
+	__m256i second = longs(at + 64, (__mmask8)(live >> 8), l, wraps, fills, &high);
+
+	*taken = (__mmask16)(low | high << 8);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+}
+
+/* To `to` what is so many bytes behind the table, of `live` points; fill, but for those `taken`. */
+static inline void put_uint32_t(uint8_t *to, const uint8_t *table, __m512i at, __mmask16 live,
+				__mmask16 taken, uint32_t fill)
+{
+	__m512i x = _mm512_mask_i32gather_epi32(_mm512_set1_epi32((int32_t)fill), taken & live,
+						at, table, 1);
+
+	_mm512_mask_storeu_epi32(to, live, x);
+}
+
+static inline void put_uint64_t(uint8_t *to, const uint8_t *table, __m512i at, __mmask16 live,
+				__mmask16 taken, uint64_t fill)
+{
+	__m512i other = _mm512_set1_epi64((int64_t)fill);
+
+	taken &= live;
+	_mm512_mask_storeu_epi64(to, (__mmask8)live, _mm512_mask_i32gather_epi64(
+			other, (__mmask8)taken, _mm512_castsi512_si256(at), table, 1));
+	_mm512_mask_storeu_epi64(to + 64, (__mmask8)(live >> 8), _mm512_mask_i32gather_epi64(
+			other, (__mmask8)(taken >> 8), _mm512_extracti64x4_epi64(at, 1), table, 1));
+}
+
+/* As parts of words, which never go beyond a page. */
+static inline __m512i parts(const uint8_t *table, __m512i at, __mmask16 taken, uint32_t fill)
+{
+	uintptr_t odd = (uintptr_t)table % 4;
+	__m512i word, within;
+
+	at = _mm512_add_epi32(at, _mm512_set1_epi32((int32_t)odd));
+	within = _mm512_slli_epi32(_mm512_and_si512(at, _mm512_set1_epi32(3)), 3);
+	at = _mm512_andnot_si512(_mm512_set1_epi32(3), at);
+	word = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), taken, at, table - odd, 1);
+	return _mm512_mask_srlv_epi32(_mm512_set1_epi32((int32_t)fill), taken, word, within);
+}
+
+static inline void put_uint8_t(uint8_t *to, const uint8_t *table, __m512i at, __mmask16 live,
+			       __mmask16 taken, uint8_t fill)
+{
+	_mm512_mask_cvtepi32_storeu_epi8(to, live, parts(table, at, taken & live, fill));
+}
+
+static inline void put_uint16_t(uint8_t *to, const uint8_t *table, __m512i at, __mmask16 live,
+				__mmask16 taken, uint16_t fill)
+{
+	_mm512_mask_cvtepi32_storeu_epi16(to, live, parts(table, at, taken & live, fill));
+}
+
+#define FROM(T, I) \
+	static inline __attribute__((always_inline)) void \
+	some_##T##_##I(uint8_t *to, const uint8_t *table, const int32_t *from, const uint8_t *idx, \
+		       __mmask16 live, const struct sim_lookup *l, const bool wraps, \
+		       const bool fills, T fill) \
+	{ \
+		__mmask16 taken; \
+		__m512i at = indices_##I(idx, live, l, wraps, fills, &taken); \
+	\
+		at = _mm512_mullo_epi32(at, _mm512_set1_epi32((int32_t)l->step)); \
+		at = _mm512_add_epi32(at, _mm512_maskz_loadu_epi32(live, from)); \
+		put_##T(to, table, at, live, taken, fill); \
+	} \
+	static inline __attribute__((always_inline)) void \
+	all_##T##_##I(uint8_t *to, const uint8_t *table, const int32_t *from, const uint8_t *idx, \
+		      int64_t n, const struct sim_lookup *l, const bool wraps, const bool fills) \
+	{ \
+		const struct sim_lookup own = *l;	/* stores might be to l */ \
+		int64_t i = 0; \
+		T fill = 0; \
+	\
+		if (fills) \
+			memcpy(&fill, l->fill, sizeof(fill)); \
+		for (; i + 16 <= n; i += 16) \
+			some_##T##_##I(to + i * (int64_t)sizeof(T), table, from + i, \
+				       idx + i * (int64_t)sizeof(I), (__mmask16)-1, &own, wraps, \
+				       fills, fill); \
+		if (i < n) \
+			some_##T##_##I(to + i * (int64_t)sizeof(T), table, from + i, \
+				       idx + i * (int64_t)sizeof(I), \
+				       (__mmask16)((1u << (n - i)) - 1), &own, wraps, fills, \
+				       fill); \
+	} \
+	static void from_##T##_##I(void *dst, const void *table, const int32_t *from, \
+				   const void *idx, int64_t n, const struct sim_lookup *l) \
+	{ \
+		if (l->fill) \
+			all_##T##_##I(dst, table, from, idx, n, l, true, true); \
+		else if (l->wrap) \
+			all_##T##_##I(dst, table, from, idx, n, l, true, false); \
+		else \
+			all_##T##_##I(dst, table, from, idx, n, l, false, false); \
+	}
+#define FROMS(T) FROM(T, int32_t) FROM(T, int64_t) FROM(T, uint32_t)
+FROMS(uint8_t)
+FROMS(uint16_t)
+FROMS(uint32_t)
+FROMS(uint64_t)
+#define BY_FROM(T) { from_##T##_int32_t, from_##T##_int64_t, from_##T##_uint32_t }
 #else
 PLAIN(uint32_t, int32_t)
 PLAIN(uint32_t, int64_t)
@@ -131,6 +272,7 @@ PLAIN(uint32_t, uint32_t)
 PLAIN(uint64_t, int32_t)
 PLAIN(uint64_t, int64_t)
 PLAIN(uint64_t, uint32_t)
+#define BY_FROM(T) { NULL }
 #endif
 
 /* ---- by places ---- */
@@ -268,5 +410,6 @@ const struct sim_lookup_fns PATH(sim_lookup) = {
 	  { lookup_uint16_t_int32_t, lookup_uint16_t_int64_t, lookup_uint16_t_uint32_t },
 	  { lookup_uint32_t_int32_t, lookup_uint32_t_int64_t, lookup_uint32_t_uint32_t },
 	  { lookup_uint64_t_int32_t, lookup_uint64_t_int64_t, lookup_uint64_t_uint32_t } },
+	{ BY_FROM(uint8_t), BY_FROM(uint16_t), BY_FROM(uint32_t), BY_FROM(uint64_t) },
 	add, mark, { fetch_uint8_t, fetch_uint16_t, fetch_uint32_t, fetch_uint64_t }
 };

@@ -20,6 +20,7 @@
 struct sim_lookup {
 	int64_t limit, wrap;
 	const void *fill;	/* or NULL */
+	int64_t step;		/* bytes from an index's element to the next one's */
 };
 
 /* dst[i] = table[idx[i]], i < n. All lie side by side, none need be aligned. If dst meets the
@@ -27,11 +28,18 @@ struct sim_lookup {
 typedef void sim_lookup_fn(void *dst, const void *table, const void *idx, int64_t n,
 			   const struct sim_lookup *l);
 
+/* dst[i] = the element from[i] + step * idx[i] bytes behind table, which is less than
+ * SIM_LOOKUP_MOST from there, i < n. dst and idx lie side by side. Elements of 2 bytes lie at even
+ * addresses of the table; the words that they, and bytes, are parts of are read. */
+typedef void sim_lookup_from_fn(void *dst, const void *table, const int32_t *from,
+				const void *idx, int64_t n, const struct sim_lookup *l);
+
 #define SIM_LOOKUP_MOST INT32_MAX	/* of limit and wrap, for indices of 32 bits */
 
 struct sim_lookup_fns {
 	/* Of elements of 1, 2, 4 and 8 bytes, by indices of s32, s64 and u32. */
 	sim_lookup_fn *lookup[4][3];
+	sim_lookup_from_fn *from[4][3];	/* or NULL: one by one is as fast */
 	/* Adds c.step times the index, wrapped and from 0 to c.limit as above, to each of n
 	 * places. The indices are integers of type elem, idx_step bytes apart. */
 	void (*add)(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step,

@@ -140,24 +140,25 @@ static void draw_rows(uint64_t *seed, struct place *p, int64_t n, int64_t bytes,
 	draw_starts(seed, p, p->idx.elem);
 }
 
+/* Rows of n elements; the table may go on from one to the next, and from row to row. */
 static void draw_elements(uint64_t *seed, struct place *p, int64_t n, unsigned each)
 {
 	static const int64_t dims[] = { 3, 5, 37 };
 	unsigned n_index = 1 + pick(seed, 3), elem = index_types[pick(seed, 8)];
 	bool is_apart = pick(seed, 2);	/* components of all points, one after the other */
-	int64_t bytes = elem_bytes(elem), step = each;
+	int64_t bytes = elem_bytes(elem), step = each, unit = is_apart ? bytes : n_index * bytes;
+	int64_t rows = pick(seed, 2) ? 1 : in_range(seed, 2, 40), row = pick(seed, 3) * each;
+	int64_t next = pick(seed, 3) * each;
 
-	*p = (struct place){ .rank = 1, .n_batch = 1, .n_index = n_index,
-			     .dim = { n, 1, 1, 1, 1, 1, 1, 1 },
-			     .index_stride = is_apart ? n * bytes : bytes,
-			     .idx = { .elem = (uint8_t)elem,
-				      .stride = { is_apart ? bytes : n_index * bytes } },
-			     .idx_mem = { .p = calloc((size_t)n * n_index, (size_t)bytes),
-					  .bytes = (uint64_t)(n * n_index * bytes) } };
+	*p = (struct place){ .rank = 2, .n_batch = 2, .n_index = n_index,
+			     .dim = { rows, n, 1, 1, 1, 1, 1, 1 }, .table.stride = { row, next },
+			     .index_stride = is_apart ? rows * n * bytes : bytes,
+			     .idx = { .elem = (uint8_t)elem, .stride = { n * unit, unit } },
+			     .idx_mem = { .p = calloc((size_t)(rows * n), n_index * (size_t)bytes),
+					  .bytes = (uint64_t)(rows * n * n_index * bytes) } };
 	for (unsigned k = n_index; k-- > 0; step *= dims[k])
-		p->index[k] = (struct isa_index){ dims[k] - 1, step,
-						  draw_wrap(seed, dims[k]) };
-	p->table_bytes = (uint64_t)step;
+		p->index[k] = (struct isa_index){ dims[k] - 1, step, draw_wrap(seed, dims[k]) };
+	p->table_bytes = (uint64_t)(step + (rows - 1) * row + (n - 1) * next);
 	draw_starts(seed, p, elem);
 }
 
@@ -214,7 +215,7 @@ static void gather_once(struct vt *vt, unsigned n, uint64_t *seed, int64_t most)
 	if (most)
 		draw_place(seed, &p, most, each);
 	else
-		draw_elements(seed, &p, in_range(seed, 1, 70), each);
+		draw_elements(seed, &p, in_range(seed, 1, pick(seed, 8) ? 70 : 1300), each);
 	g.rank = (uint8_t)p.rank;
 	g.n_batch = (uint8_t)p.n_batch;
 	g.n_index = (uint8_t)p.n_index;
