@@ -200,6 +200,7 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 /* ---- short rows ---- */
 
 typedef uint64_t cells __attribute__((vector_size(16), aligned(1), may_alias));
+typedef struct { cells part[2]; } cells2;
 
 /* The first and the last bytes of a row, which meet: a row of T's size to twice that. */
 #define ENDS(T) \
@@ -234,7 +235,9 @@ SHORT_ROWS(run_2, ENDS(cell2))
 SHORT_ROWS(run_4, ENDS(cell4))
 SHORT_ROWS(run_8, ENDS(cell8))
 SHORT_ROWS(run_16, ENDS(cells))
+SHORT_ROWS(run_32, ENDS(cells2))
 SHORT_ROWS(run, memmove(to, from, (size_t)run))
+SHORT_ROWS(column, p->column(to, from, (size_t)n))
 SHORT_ROWS(each_1, EACH(cell1))
 SHORT_ROWS(each_2, EACH(cell2))
 SHORT_ROWS(each_4, EACH(cell4))
@@ -507,9 +510,12 @@ static copy_few_fn *few_of(const struct copy_plan *p)
 	if (p->bytes == 1 && p->from[last] == 2 && p->to[last] == 1)
 		most = MOST_EACH / 2;
 	if (p->from[last] != p->bytes || p->to[last] != p->bytes)
-		return p->dim[last] <= most ? each[__builtin_ctz(p->bytes)] : NULL;
-	if (run < 2 || run > 32)
+		return p->dim[last] <= most ? each[__builtin_ctz(p->bytes)] :
+			p->column ? short_column : NULL;
+	if (run < 2 || run > 64)
 		return run < 2 ? short_each_1 : short_run;
+	if (run > 32)
+		return short_run_32;
 	return run < 4 ? short_run_2 : run < 8 ? short_run_4 : run < 16 ? short_run_8 :
 		short_run_16;
 }
@@ -538,10 +544,10 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->may_stream = p->from[last] == p->bytes && p->to[last] == p->bytes &&
 				p->dim[last] >= STREAM_ROW / p->bytes && p->total >= STREAM_BYTES;
 		p->units *= (uint64_t)((p->dim[last] + p->piece - 1) / p->piece);
-		if (!is_shuffled)
-			p->few = few_of(p);
 		if (p->to[last] == p->bytes && !(p->from[last] % p->bytes))
 			p->column = sim_column(load->cpu->path, p->bytes, p->from[last] / p->bytes);
+		if (!is_shuffled)
+			p->few = few_of(p);
 	}
 	each = p->total / p->units + 1;
 	p->grain = each > GRAIN_BYTES ? 1 : GRAIN_BYTES / each;
