@@ -989,11 +989,11 @@ def test_svd_of_steep(n, least):
         assert off_unitary(x).max() < 1e-5
 
 
-@pytest.mark.parametrize("n", [5, 8, 16])
+@pytest.mark.parametrize("n", [5, 8, 16, 40, 64])
 @pytest.mark.parametrize("batch", [1, 9])
 def test_values_alone_of_few_rows_are_right_however_small(n, batch, device):
-    """Of a diagonal matrix nothing is lost by reflections."""
-    d = np.logspace(0, -20, n).astype(np.float32)
+    """Of a diagonal matrix nothing is lost by reflections. First values that are tried make a 0."""
+    d = np.stack([np.logspace(0, -20, n), np.linspace(0.5, 1, n, False)]).astype(np.float32)
     x, = run(functools.partial(jnp.linalg.svd, compute_uv=False), device,
-             np.stack([np.diag(d)] * batch))
-    np.testing.assert_allclose(x, np.stack([d] * batch), rtol=3e-7)
+             np.tile(d[:, None] * np.eye(n, dtype=d.dtype), (batch, 1, 1)))
+    np.testing.assert_allclose(x, np.tile(-np.sort(-d), (batch, 1)), rtol=3e-7)

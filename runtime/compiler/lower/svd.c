@@ -11,8 +11,8 @@
 
 enum {
 	MOST_ROTATED = 4,	/* columns of a matrix that Jacobi's rotations are for */
-	MOST_COUNTED = 16,	/* of one whose values alone are found by counting */
-	FEW_VALUES = 16,	/* of all, for each of which a turn tries 7 numbers, else one */
+	MOST_COUNTED = 64,	/* of one whose values alone are found by counting */
+	FEW_VALUES = 24,	/* of all, for each of which a turn tries 7 numbers, else one */
 };
 
 struct svd {
@@ -295,25 +295,27 @@ static struct tc_value *part_of(const struct tc_build *b, const struct counting 
 /*
  * How many values are below each x: as many as the pivots of B^T B - x^2 below zero, which are
  * right to a few units of B's numbers each (Fernando and Parlett, 1994). Squares of f32 are in
- * range; a pivot that is not 0 is above 2^-305, so nothing divided by one overflows.
+ * range; a pivot that is not 0 is above 2^-305, so nothing divided by one overflows, and what is
+ * added so that none is 0 changes no other. Their signs are their highest bits.
  */
 static struct tc_value *count_below(const struct tc_build *b, const struct counting *s,
 				    struct tc_value *squares, struct tc_value *x)
 {
 	const int64_t n = s->tried->dim[1];
-	struct tc_value *square = tc_build2(b, TC_MULTIPLY, x, x), *zero, *count = NULL, *is_less;
-	struct tc_value *rest = tc_build1(b, TC_NEGATE, square), *pivot, *none;
+	struct tc_value *square = tc_build2(b, TC_MULTIPLY, x, x), *least, *count = NULL, *is_less;
+	const struct tc_type *bits = tc_with_elem(b->c, s->tried, ELEM_S64);
+	struct tc_value *rest = tc_build1(b, TC_NEGATE, square), *pivot;
 
-	zero = tc_build_number(b, s->tried, 0);
+	least = tc_build_number(b, s->tried, 0x1p-400);
 	for (int64_t i = 0; i < n; i++) {
 		pivot = tc_build2(b, TC_ADD, part_of(b, s, squares, i), rest);
-		is_less = tc_build_compare(b, TC_CMP_LT, pivot, zero);
-		is_less = tc_build_convert(b, is_less, ELEM_F64);
+		pivot = tc_build2(b, TC_ADD, pivot, least);
+		is_less = tc_build(b, TC_BITCAST_CONVERT, bits, 1, &pivot);
+		is_less = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, is_less,
+				    tc_build_number(b, bits, 63));
 		count = count ? tc_build2(b, TC_ADD, count, is_less) : is_less;
 		if (i == n - 1)
 			break;
-		none = tc_build_compare(b, TC_CMP_EQ, pivot, zero);
-		pivot = tc_build_select(b, none, tc_build_number(b, s->tried, 0x1p-400), pivot);
 		pivot = tc_build2(b, TC_DIVIDE, part_of(b, s, squares, n + i), pivot);
 		rest = tc_build2(b, TC_MULTIPLY, rest, pivot);
 		rest = tc_build2(b, TC_SUBTRACT, rest, square);
@@ -338,9 +340,9 @@ static void narrow(const struct tc_build *b, struct tc_value *i, struct tc_value
 	x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(b->c, bits, ELEM_F32), 1, &x);
 	x = count_below(b, s, state[2], tc_build_convert(b, x, ELEM_F64));
 	/* Of as many or fewer as are below the value. */
-	is_least = tc_build2(b, TC_ADD, x, tc_build_iota(b, s->tried, 1));
+	is_least = tc_build2(b, TC_ADD, x, tc_build_iota(b, x->type, 1));
 	is_least = tc_build_compare(b, TC_CMP_LT, is_least,
-				    tc_build_number(b, s->tried, (double)s->tried->dim[1]));
+				    tc_build_number(b, x->type, (double)s->tried->dim[1]));
 	x = tc_build_sum(b, tc_build_convert(b, is_least, ELEM_S32), 1u << 2);
 	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, step, x->type, NULL));
 	state[0] = tc_build2(b, TC_ADD, state[0], x);
