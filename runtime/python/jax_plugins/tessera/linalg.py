@@ -143,8 +143,9 @@ def geqp3(a, pivots):
 
 # ---- Schur forms ----
 
-# T stands above Z, in an array of as many columns, so that both are turned at once. Rows and
-# columns are taken one by one, as elementwise work on them is one instruction.
+# Z^H stands beside T, in an array of as many rows: what turns rows of T turns those of Z^H, which
+# are runs of memory, and columns are T's alone. Rows and columns are taken one by one, as
+# elementwise work on them is one instruction.
 
 def _part(w, at, shape):
     """As it is in bounds: JAX would ask whether it counts from the end."""
@@ -165,7 +166,7 @@ def _of_columns(w, k, n, f):
 
 
 def _rotate(w, k, c, s):
-    """U T U^H, Z U^H, where U = [[c^H, s^H], [-s, c]] in the rows and columns from k on."""
+    """U T U^H, U Z^H, where U = [[c^H, s^H], [-s, c]] in the rows and columns from k on."""
     cc, ss = jnp.conj(c), jnp.conj(s)
     w = _of_rows(w, k, 2, lambda x, y: (cc * x + ss * y, c * y - s * x))
     return _of_columns(w, k, 2, lambda x, y: (c * x + s * y, cc * y - ss * x))
@@ -192,7 +193,7 @@ def _iterate(w, n, sweep, finish, block):
     """The QR algorithm: `sweep` makes a turn on rows lo to hi, `finish` ends a block of two rows
     that stands alone, if `block`, the most rows of one that does, is 2."""
     at = jnp.arange(n - 1)
-    most = _size(w[:n]).max()
+    most = _size(w[:n, :n]).max()
     row, column = (lax.broadcasted_iota(jnp.int32, w.shape, i) for i in (0, 1))
 
     def go_on(state):
@@ -357,14 +358,15 @@ def schur(a, vectors=True):
     w = jnp.pad(jnp.triu(h, -1), [(0, is_real)] * 2)    # a sweep takes three rows
     if vectors:
         q = _times(n - 1, turn, jnp.eye(n, dtype=a.dtype))
-        w = jnp.concatenate([w, jnp.pad(q, [(0, 0), (0, is_real)])])
+        w = jnp.concatenate([w, jnp.pad(q.conj().T, [(0, is_real), (0, 0)])], 1)
     if is_real:
         w, is_done = _iterate(w, n, _real_sweep, _real_finish, 2)
     else:
         w, is_done = _iterate(w, n, _complex_sweep, None, 1)
     is_right = is_finite & is_done
     t = jnp.triu(w[:n, :n], -1 if is_real else 0) * up[0] * up[1]
-    return [jnp.where(is_right, x, jnp.nan) for x in (t, w[n + is_real:, :n])[:1 + vectors]]
+    z = w[:n, n + is_real:].conj().T
+    return [jnp.where(is_right, x, jnp.nan) for x in (t, z)[:1 + vectors]]
 
 
 # ---- eigenvalues ----
@@ -446,8 +448,8 @@ def _split_pairs(t, z):
         y, x = _part(w, (k + 1, k), (1, 2))[0]
         x = jnp.where(is_zero, 1.0, _part(values, (k,), (1,))[0] - x)
         return _rotate(w, k, *_rotation(x, jnp.where(is_zero, 0.0, y)))
-    w = _times(n - 1, turn, jnp.concatenate([t, z]).astype(values.dtype))
-    return values, jnp.triu(w[:n]), w[n:]
+    w = _times(n - 1, turn, jnp.concatenate([t, z.T], 1).astype(values.dtype))
+    return values, jnp.triu(w[:, :n]), w[:, n:].conj().T
 
 
 def _vectors(t, values):
