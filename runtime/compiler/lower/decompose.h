@@ -53,8 +53,7 @@ void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op);
 /* One of some elements, of more arrays than the device sorts together; leaves alone those by keys
  * that it has no way to part. wide_sort.c */
 void tc_decompose_wide_sort(struct tc_ctx *c, struct tc_op *op);
-/* Elementwise work, reductions and iotas of more dims than an instruction has, as such of fewer.
- * many_dims.c */
+/* Ops of more dims than an instruction has, as such of fewer. many_dims.c */
 void tc_join_dims(struct tc_ctx *c, struct tc_block *block);
 /* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
  * op is gone), and bits of types narrower than a byte; others stay. */

@@ -3,7 +3,8 @@
  * Arrays of more dims than an instruction runs along. Elementwise work does not look at them, a
  * reduction only at which dims it reduces, a sort at the one that it sorts along, a window at those
  * that it is wide in: neighbours become one dim, by reshapes that are views of what lies densely.
- * Products do without dims of one element. An iota is made along its own dim and repeated. Of
+ * Products do without dims of one element, and of them neighbours of one kind become one; where too
+ * many lie apart, a side is turned first. An iota is made along its own dim and repeated. Of
  * gathers and scatters dims are one that are walked as one on all sides, and so are indices of dims
  * that lie side by side where they are more than an instruction takes.
  */
@@ -11,6 +12,7 @@
 
 #include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
+#include "runtime/compiler/opt/fuse.h"
 
 static struct tc_value *flattened(const struct tc_build *b, struct tc_value *x)
 {
@@ -195,6 +197,21 @@ static void join_window(struct tc_ctx *c, struct tc_op *op)
 	take_over(&b, op, copy);
 }
 
+/* t's dims, those that go on as one with those before them; to[d]: which of them dim d is in. */
+static unsigned shorter(const struct tc_type *t, const bool *goes_on, int64_t *dim, int64_t *to)
+{
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		if (goes_on[d])
+			dim[n - 1] *= t->dim[d];
+		else
+			dim[n++] = t->dim[d];
+		to[d] = n - 1;
+	}
+	return n;
+}
+
 /* The dims of more than one element; place[d]: how many come before dim d. */
 static unsigned without_ones(const struct tc_type *t, int64_t *dim, unsigned *place)
 {
@@ -208,11 +225,13 @@ static unsigned without_ones(const struct tc_type *t, int64_t *dim, unsigned *pl
 	return n;
 }
 
-static void narrow_product(struct tc_ctx *c, struct tc_op *op)
+static const char *const product_dims[2][2] = {
+	{ "lhs_batching_dimensions", "lhs_contracting_dimensions" },
+	{ "rhs_batching_dimensions", "rhs_contracting_dimensions" } };
+
+/* op without dims of one element, in its place. */
+static struct tc_op *narrow_product(struct tc_ctx *c, struct tc_op *op)
 {
-	static const char *const names[2][2] = {
-		{ "lhs_batching_dimensions", "lhs_contracting_dimensions" },
-		{ "rhs_batching_dimensions", "rhs_contracting_dimensions" } };
 	struct tc_build b = tc_build_at(c, op);
 	const struct tc_type *out = op->results[0].type;
 	int64_t dim[TC_MAX_RANK], list[TC_MAX_RANK];
@@ -227,25 +246,153 @@ static void narrow_product(struct tc_ctx *c, struct tc_op *op)
 	copy = copy_of(&b, op, in);
 	for (unsigned i = 0; i < 4; i++) {
 		const struct tc_type *t = tc_in(op, i / 2)->type;
-		const int64_t *old = tc_attr_ints(op, names[i / 2][i % 2], &n_list);
+		const int64_t *old = tc_attr_ints(op, product_dims[i / 2][i % 2], &n_list);
 
 		without_ones(t, dim, place);
 		n = 0;
 		for (unsigned k = 0; k < n_list; k++)
 			if (t->dim[old[k]] != 1)
 				list[n++] = place[old[k]];
-		tc_set_ints(c, copy, names[i / 2][i % 2], list, n);
+		tc_set_ints(c, copy, product_dims[i / 2][i % 2], list, n);
 	}
 	n = without_ones(out, dim, place);
 	copy->results[0].type = tc_tensor(c, (enum elem)out->elem, n, dim);
+	take_over(&b, op, copy);
+	return copy;
+}
+
+enum { BATCH, SUMS, OWN, N_KINDS };
+
+/* A product: the dims of each side by kind, in the order in which they are walked. */
+struct product {
+	struct tc_value *in[2];
+	unsigned n[2][N_KINDS];
+	int64_t dims[2][N_KINDS][TC_MAX_RANK];
+};
+
+static void look_at_product(const struct tc_op *op, struct product *p)
+{
+	for (unsigned side = 0; side < 2; side++) {
+		unsigned *n = p->n[side];
+
+		p->in[side] = tc_in(op, side);
+		for (unsigned kind = BATCH; kind <= SUMS; kind++) {
+			const int64_t *list = tc_attr_ints(op, product_dims[side][kind], &n[kind]);
+
+			for (unsigned i = 0; i < n[kind]; i++)
+				p->dims[side][kind][i] = list[i];
+		}
+		n[OWN] = 0;
+		for (unsigned d = 0; d < p->in[side]->type->rank; d++)
+			if (!tc_is_listed(p->dims[side][BATCH], n[BATCH], d) &&
+			    !tc_is_listed(p->dims[side][SUMS], n[SUMS], d))
+				p->dims[side][OWN][n[OWN]++] = d;
+	}
+}
+
+/* Whether dim i of its kind lies behind the one before it: of batches and sums, on both sides. */
+static bool is_behind(const struct product *p, unsigned side, unsigned kind, unsigned i)
+{
+	const int64_t *own = p->dims[side][kind], *other = p->dims[!side][kind];
+
+	return i && own[i] == own[i - 1] + 1 && (kind == OWN || other[i] == other[i - 1] + 1);
+}
+
+/* Dims that MM runs along: one each for rows and columns, also where there are none. */
+static unsigned walked(const struct product *p)
+{
+	unsigned n = !p->n[0][OWN] + !p->n[1][OWN];
+
+	for (unsigned i = 0; i < p->n[0][BATCH]; i++)
+		n += !is_behind(p, 0, BATCH, i);
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned i = 0; i < p->n[side][OWN]; i++)
+			n += !is_behind(p, side, OWN, i);
+	return n;
+}
+
+/* The side with dims of a kind behind each other. */
+static void turn_side(const struct tc_build *b, struct product *p, unsigned side)
+{
+	static const unsigned order[N_KINDS] = { BATCH, OWN, SUMS };
+	int64_t turn[TC_MAX_RANK];
+	unsigned at = 0;
+
+	for (unsigned k = 0; k < N_KINDS; k++)
+		for (unsigned i = 0; i < p->n[side][order[k]]; i++) {
+			turn[at] = p->dims[side][order[k]][i];
+			p->dims[side][order[k]][i] = at++;
+		}
+	p->in[side] = tc_build_transpose(b, p->in[side], turn);
+}
+
+/* The side with neighbours as one; `by` has its dims then. */
+static void join_side(const struct tc_build *b, const struct product *p, unsigned side,
+		      struct product *by)
+{
+	int64_t dim[TC_MAX_RANK], to[TC_MAX_RANK];
+	bool goes_on[TC_MAX_RANK] = { false };
+	unsigned n;
+
+	for (unsigned kind = 0; kind < N_KINDS; kind++)
+		for (unsigned i = 0; i < p->n[side][kind]; i++)
+			goes_on[p->dims[side][kind][i]] = is_behind(p, side, kind, i);
+	n = shorter(p->in[side]->type, goes_on, dim, to);
+	by->in[side] = tc_build_reshape(b, p->in[side], n, dim);
+	for (unsigned kind = 0; kind < N_KINDS; kind++) {
+		n = 0;
+		for (unsigned i = 0; i < p->n[side][kind]; i++)
+			if (!goes_on[p->dims[side][kind][i]])
+				by->dims[side][kind][n++] = to[p->dims[side][kind][i]];
+		by->n[side][kind] = n;
+	}
+}
+
+/* Appends the sizes of the side's dims of a kind. */
+static unsigned add_sizes(const struct product *p, unsigned side, unsigned kind, unsigned n,
+			  int64_t *dim)
+{
+	for (unsigned i = 0; i < p->n[side][kind]; i++)
+		dim[n++] = p->in[side]->type->dim[p->dims[side][kind][i]];
+	return n;
+}
+
+/* Neighbours as one, after the smaller side, or both, were turned if there are too many else. */
+static void join_product(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct product p, by;
+	int64_t dim[TC_MAX_RANK];
+	struct tc_op *copy;
+	unsigned smaller, n;
+
+	if (tc_takes_epilogue(op))
+		return;
+	look_at_product(op, &p);
+	smaller = p.in[1]->type->count < p.in[0]->type->count;
+	if (walked(&p) > ISA_MAX_RANK)
+		turn_side(&b, &p, smaller);
+	if (walked(&p) > ISA_MAX_RANK)
+		turn_side(&b, &p, !smaller);
+	join_side(&b, &p, 0, &by);
+	join_side(&b, &p, 1, &by);
+	copy = copy_of(&b, op, by.in);
+	for (unsigned i = 0; i < 4; i++)
+		tc_set_ints(c, copy, product_dims[i / 2][i % 2], by.dims[i / 2][i % 2],
+			    by.n[i / 2][i % 2]);
+	n = add_sizes(&by, 0, BATCH, 0, dim);
+	n = add_sizes(&by, 0, OWN, n, dim);
+	n = add_sizes(&by, 1, OWN, n, dim);
+	copy->results[0].type = tc_tensor(c, (enum elem)op->results[0].type->elem, n, dim);
 	take_over(&b, op, copy);
 }
 
 static bool has_many_dims(const struct tc_op *op)
 {
 	return tc_in(op, 0)->type->rank > ISA_MAX_RANK ||
-	       tc_in(op, op->op == TC_DOT_GENERAL)->type->rank > ISA_MAX_RANK ||
-	       op->results[0].type->rank > ISA_MAX_RANK;
+	       op->results[0].type->rank > ISA_MAX_RANK ||
+	       (op->op == TC_DOT_GENERAL && (tc_in(op, 1)->type->rank > ISA_MAX_RANK ||
+					     !tc_takes_epilogue(op)));
 }
 
 /* Whether it is one of those above, and done. */
@@ -260,7 +407,7 @@ static bool join_others(struct tc_ctx *c, struct tc_op *op)
 	else if (op->op == TC_REDUCE_WINDOW)
 		join_window(c, op);
 	else
-		narrow_product(c, op);
+		join_product(c, narrow_product(c, op));
 	return true;
 }
 
@@ -398,21 +545,6 @@ static void join_indexed(struct lookup *l)
 {
 	for (unsigned d = 1; d < l->table->rank; d++)
 		l->table_goes_on[d] |= is_joinable(l, d - 1) && is_joinable(l, d);
-}
-
-/* t's dims, those that go on as one with those before them; to[d]: which of them dim d is in. */
-static unsigned shorter(const struct tc_type *t, const bool *goes_on, int64_t *dim, int64_t *to)
-{
-	unsigned n = 0;
-
-	for (unsigned d = 0; d < t->rank; d++) {
-		if (goes_on[d])
-			dim[n - 1] *= t->dim[d];
-		else
-			dim[n++] = t->dim[d];
-		to[d] = n - 1;
-	}
-	return n;
 }
 
 /* v, which is at most `most` if it might be above what 64 bits with a sign hold: as one with a sign

@@ -96,6 +96,39 @@ def test_products_of_which_some_dims_have_one_element(device, cpu, a, b, dims):
     agree(device, cpu, lambda x, y: lax.dot_general(x, y, dims), whole(*a), whole(*b))
 
 
+@pytest.mark.parametrize("dims", [
+    "fjkxmpdi,zmefi->ijxekzmpd", "alynwbkc,kyjcdnlebwip->kwaljpidye",
+    "akblcmdnepfqgrh,klmnpqrz->abcdefghz", "klmnpqrz,akblcmdnepfqgrh->abcdefghz",
+    "kalbmcndoepfq,klmnopqgh->abcdefgh", "axbykzcwdve,vkewxzyfag->axyzwvbcdefg"])
+def test_products_whose_dims_lie_apart(device, cpu, dims):
+    a, b = (whole(*(3 if d in "ak" else 2 for d in side))
+            for side in dims.split("->")[0].split(","))
+    agree(device, cpu, lambda x, y: jnp.einsum(dims, x, y), a, b)
+    agree(device, cpu, jax.grad(lambda x, y: (jnp.einsum(dims, x, y) % 7).sum(), (0, 1)), a, b)
+
+
+def test_products_of_batches_in_different_orders(device, cpu):
+    """No two of them lie behind each other on either side."""
+    batch = (0, 3, 6, 1, 4, 7, 2, 5, 8), (8, 4, 0, 7, 3, 6, 2, 5, 1)
+    agree(device, cpu, lambda x, y: lax.dot_general(x, y, (((10,), (9,)), batch)),
+          whole(*(2,) * 9, 4, 33), whole(*(2,) * 9, 33, 3))
+
+
+@pytest.mark.parametrize("n", [9, 12, 17, 20])
+def test_gates_on_some_of_many_qubits(device, cpu, n):
+    """As simulators of quantum computers write them."""
+    def gates(state, one, two):
+        for k in (0, n // 2, n - 1):
+            state = jnp.moveaxis(jnp.tensordot(one, state, ((1,), (k,))), 0, k)
+        for pair in ((1, 4), (n - 1, 0), (n - 2, n // 2)):
+            state = jnp.moveaxis(jnp.tensordot(two, state, ((2, 3), pair)), (0, 1), pair)
+        return state
+
+    args = whole(*(2,) * n), whole(2, 2) % 2, whole(2, 2, 2, 2) % 3
+    agree(device, cpu, gates, *args)
+    agree(device, cpu, lambda *a: gates(*a).sum(tuple(range(1, n, 2))).ravel()[:4], *args)
+
+
 PARTS = (4, 3, 2, 3, 4, 2, 2, 2, 3)
 TWOS = whole(*(2,) * 12)
 ALTERNATE = tuple(d ^ 1 for d in range(12))
