@@ -114,7 +114,7 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	const struct tc_type **types = arena_array(&e->c->arena, op->n_operands + 1,
 						   sizeof(*types));
 	uint32_t last = e->spans[op->id].end;
-	double before = e->cost_ns;
+	double before = e->cost_ns, flops, bytes, transcendentals, share;
 	uint8_t r;
 
 	if (!carried || !types)
@@ -141,10 +141,18 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	tc_note_op(e, cond->last);
 	r = tc_load_condition(e, tc_in(cond->last, 0));
 	tc_branch(e, ISA_BZ, r, end);
+	flops = e->flops;
+	bytes = e->bytes;
+	transcendentals = e->transcendentals;
 	emit_block(e, body);
 	e->op = op;
 	e->now = last;
 	finish_turn(e, body, carried);
+	share = (double)tc_attr_int(op, "tc.turns_counted", 1) /
+		(double)tc_attr_int(op, "tc.turns_at_once", 1);
+	e->flops = flops + (e->flops - flops) * share;
+	e->bytes = bytes + (e->bytes - bytes) * share;
+	e->transcendentals = transcendentals + (e->transcendentals - transcendentals) * share;
 	tc_branch(e, ISA_JMP, 0, top);
 	tc_bind(e, end);
 	/* How often it turns is not known; ten times is a guess for the estimate. */

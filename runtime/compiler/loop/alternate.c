@@ -154,6 +154,9 @@ static void alternate(struct tc_ctx *c, struct tc_op *loop, bool is_odd)
 		state[i] = tc_in(body->last, i);
 	write_turn(c, body, end, body->last, state);
 	tc_set_operands(c, body->last, body->n_args, state);
+	/* What a program does is told by one turn of each loop. */
+	tc_set_int(c, loop, "tc.turns_counted", TC_ATTR_INT, !is_odd);
+	tc_set_int(c, loop, "tc.turns_at_once", TC_ATTR_INT, 2);
 }
 
 static void alternate_block(struct tc_ctx *c, struct tc_block *b)

@@ -130,6 +130,7 @@ static void both_formats_count_the_same(void **state)
 }
 
 #define ARRAY "tensor<4096x64xf32>"
+#define SQUARE "tensor<64x64xf32>"
 
 /* Each is made in the place of what it updates. */
 static void updates_of_a_carried_array_take_no_copy_of_it(void **state)
@@ -178,6 +179,47 @@ static void what_a_loop_only_reads_is_not_copied(void **state)
 	assert_in_range(info_of(s, "a loop").temp_bytes, 1, 4096);
 }
 
+/* Whether two of them are made one or an odd one goes before it (loop/alternate.c), of what a turn
+ * does one is told. */
+static void loops_count_one_turn(void **state)
+{
+	const double product = 2.0 * 64 * 64 * 64, element = 64 * 64;
+
+	(void)state;
+	for (unsigned turns = 3; turns < 30; turns++) {
+		struct tc_source s = { .format = "mlir" };
+		struct image_info info;
+		char text[2048];
+
+		s.bytes = (size_t)snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = "
+			"\"main\"} (%%1: " SQUARE ", %%2: " SQUARE ") {\n"
+			"%%3 = constant() {value = dense<0x00000000> : tensor<i32>} "
+			": tensor<i32>\n"
+			"%%4, %%5 = while(%%3, %%1) : tensor<i32>, " SQUARE
+			" (%%20: tensor<i32>, %%21: " SQUARE ") {\n"
+			"%%22 = constant() {value = dense<0x%02x000000> : tensor<i32>} "
+			": tensor<i32>\n"
+			"%%23 = compare(%%20, %%22) {comparison_direction = <LT>, "
+			"compare_type = <SIGNED>} : tensor<i1>\nreturn(%%23)\n}"
+			" (%%30: tensor<i32>, %%31: " SQUARE ") {\n"
+			"%%32 = constant() {value = dense<0x01000000> : tensor<i32>} "
+			": tensor<i32>\n"
+			"%%33 = add(%%30, %%32) : tensor<i32>\n"
+			"%%34 = dot_general(%%31, %%2) {lhs_batching_dimensions = [], "
+			"rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+			"rhs_contracting_dimensions = [0]} : " SQUARE "\n"
+			"%%35 = exponential(%%34) : " SQUARE "\n"
+			"return(%%33, %%35)\n}\nreturn(%%5)\n}\n}\n", turns);
+		s.code = text;
+		info = info_of(s, text);
+		if (info.flops < product || info.flops > product + 16 ||
+		    info.transcendentals != element || info.bytes_accessed < 3 * 4 * element ||
+		    info.bytes_accessed > 9 * 4 * element)
+			fail_msg("%u turns: %g operations, %g transcendentals, %g bytes", turns,
+				 info.flops, info.transcendentals, info.bytes_accessed);
+	}
+}
+
 /* 1 MiB from four members: what HALs take for long does not run on the thread that launches it. */
 static void members_that_exchange_lines_take_little_time(void **state)
 {
@@ -223,6 +265,7 @@ int main(void)
 		cmocka_unit_test(both_formats_count_the_same),
 		cmocka_unit_test(updates_of_a_carried_array_take_no_copy_of_it),
 		cmocka_unit_test(what_a_loop_only_reads_is_not_copied),
+		cmocka_unit_test(loops_count_one_turn),
 		cmocka_unit_test(members_that_exchange_lines_take_little_time),
 		cmocka_unit_test(copies_of_elements_take_longer_than_of_lines),
 	};
