@@ -21,7 +21,8 @@ WIDE = {"float32": "float64", "complex64": "complex128"}
 
 def solve(low, diagonal, up, rhs, *, perturb_singular):
     """A matrix with a pivot of zero has NaNs for its solution, or with perturb_singular one that
-    is finite: small pivots become eps of the largest entry."""
+    is finite: small pivots become eps of the largest entry. Pairs of rows may round a pivot that
+    is zero row by row, so that the solution of a singular matrix has huge numbers there."""
     n, k = rhs.shape[-2:]
     if not rhs.size:
         return rhs
