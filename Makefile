@@ -614,13 +614,13 @@ fuzz-run: $(FUZZ)
 	$(Q)S=$(S) FUZZ_RUNS=$(FUZZ_RUNS) CORPUS=$(OUT)/corpus sh tests/fuzz/run.sh \
 		$(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ))
 
-# make fuzz-ops [S=600] [UNTIL=FILE] [SEED=n] [JOBS=n] [JAX_SHARE=10] [PROGRAMS=n] [SHARDED=1]:
-# JAX_SHARE percent go to JAX's CPU backend too; SHARDED: programs for several devices; UNTIL: it
-# ends once FILE is there.
+# make fuzz-ops [S=600] [UNTIL=FILE [LEAST=n]] [SEED=n] [JOBS=n] [JAX_SHARE=10] [PROGRAMS=n]
+# [SHARDED=1]: JAX_SHARE percent go to JAX's CPU backend too; SHARDED: programs for several
+# devices; UNTIL: it ends once FILE is there and LEAST programs were begun.
 .PHONY: fuzz-ops
 fuzz-ops: $(FUZZ_OPS) $(VENV)/.made
 	$(Q)$(FUZZ_OPS) --seconds $(S) --jobs $(or $(JOBS),$(shell nproc)) --jax $(or $(JAX_SHARE),10) --python $(VENV)/bin/python \
-		--out $(OUT)/fuzz-ops $(if $(SHARDED),--sharded) $(if $(UNTIL),--until $(UNTIL)) $(if $(SEED),--seed $(SEED)) $(if $(PROGRAMS),--programs $(PROGRAMS))
+		--out $(OUT)/fuzz-ops $(if $(SHARDED),--sharded) $(if $(UNTIL),--until $(UNTIL) $(if $(LEAST),--least $(LEAST))) $(if $(SEED),--seed $(SEED)) $(if $(PROGRAMS),--programs $(PROGRAMS))
 
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"

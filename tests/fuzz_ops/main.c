@@ -2,18 +2,19 @@
 /*
  * fuzz_ops: makes programs and runs them three ways until the time is over.
  *
- *	fuzz_ops [--sharded] [--seconds S] [--until FILE] [--programs N] [--seed SEED]
- *		[--jobs N] [--jax PERCENT] [--python PATH] [--out DIR]
+ *	fuzz_ops [--sharded] [--seconds S] [--until FILE [--least N]] [--programs N]
+ *		[--seed SEED] [--jobs N] [--jax PERCENT] [--python PATH] [--out DIR]
  *	fuzz_ops [--sharded] --one SEED		one program of that seed, and smaller if it fails
  *	fuzz_ops --replay FILE...		programs of files: tests/data/fuzz_ops
  *	fuzz_ops [--sharded] --print SEED
  *	fuzz_ops --stablehlo FILE
  *
- * The time is over after S seconds, or once FILE is there; that ends reductions too, at what they
- * have. With --sharded programs are for several devices (gen_shard.c), and JAX gets none of them.
+ * The time is over after S seconds, or once FILE is there and N programs were begun; that ends
+ * reductions too, at what they have. With --sharded programs are for several devices (gen_shard.c),
+ * and JAX gets none of them.
  * Programs run in a child, so that a crash costs one program: the child notes its seed in
  * shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
- * was refused, or crashed.
+ * was refused, or crashed, 2 if no program was run.
  */
 #include <ctype.h>
 #include <getopt.h>
@@ -38,7 +39,7 @@
 struct options {
 	unsigned seconds, jax, jobs;
 	bool is_sharded;
-	uint64_t programs, seed;
+	uint64_t programs, least, seed;
 	const char *python, *out, *until;
 };
 
@@ -269,6 +270,11 @@ static void run_seed(struct session *s, uint64_t seed)
 	program_free(&p);
 }
 
+static bool has_begun_least(const struct session *s)
+{
+	return __atomic_load_n(&s->state->next, __ATOMIC_RELAXED) - s->o->seed >= s->o->least;
+}
+
 static void child(struct session *s, unsigned job)
 {
 	uint64_t seed;
@@ -279,7 +285,7 @@ static void child(struct session *s, unsigned job)
 		printf("no Python at %s\n", s->o->python);
 		exit(2);
 	}
-	while (now() < s->end && !is_told_to_end(s->o)) {
+	while (now() < s->end && !(is_told_to_end(s->o) && has_begun_least(s))) {
 		seed = __atomic_fetch_add(&s->state->next, 1, __ATOMIC_RELAXED);
 		if (seed - s->o->seed >= s->o->programs)
 			break;
@@ -346,13 +352,18 @@ static bool run_jobs(struct session *s)
 	return true;
 }
 
-/* What happened, in numbers; whether all is well. */
-static bool sum_up(const struct options *o, const struct state *t, double seconds)
+/* What happened, in numbers; gives the exit status. */
+static int sum_up(const struct options *o, const struct state *t, double seconds)
 {
 	uint64_t all = 0, bad, refused = t->n[JAX_REFUSED];
 
 	for (unsigned i = 0; i < VERDICTS; i++)
 		all += t->n[i];
+	if (!all) {
+		printf("no program was run: %s\n", is_told_to_end(o) ? "it was told to end before "
+		       "the first one" : "there was no time");
+		return 2;
+	}
 	coverage_print(&t->coverage);
 	printf("seed 0x%" PRIx64 ": %" PRIu64 " programs in %.0f s, %.0f a second; %" PRIu64
 	       " with JAX too\n", o->seed, all, seconds, (double)all / seconds, t->with_jax);
@@ -363,9 +374,9 @@ static bool sum_up(const struct options *o, const struct state *t, double second
 	/* a few types it does not run; many, and what is sent is no StableHLO */
 	if (refused > 20 && refused > t->with_jax / 2) {
 		printf("JAX refuses too much\n");
-		return false;
+		return 1;
 	}
-	return !bad;
+	return bad ? 1 : 0;
 }
 
 static int run_many(const struct options *o)
@@ -382,7 +393,7 @@ static int run_many(const struct options *o)
 	       o->seconds, o->jobs, o->jax);
 	if (!run_jobs(&s))
 		return 2;
-	return sum_up(o, s.state, now() - start) ? 0 : 1;
+	return sum_up(o, s.state, now() - start);
 }
 
 /* ---- single programs ---- */
@@ -435,7 +446,7 @@ int main(int argc, char **argv)
 	static const struct option longs[] = {
 		{ "seconds", 1, NULL, 's' },
 		{ "programs", 1, NULL, 'n' },
-		{ "until", 1, NULL, 'u' },
+		{ "until", 1, NULL, 'u' }, { "least", 1, NULL, 'l' },
 		{ "seed", 1, NULL, 'r' },
 		{ "jobs", 1, NULL, 'J' }, { "jax", 1, NULL, 'j' },
 		{ "python", 1, NULL, 'p' },
@@ -460,6 +471,7 @@ int main(int argc, char **argv)
 		case 's': o.seconds = (unsigned)atoi(optarg); break;
 		case 'n': o.programs = strtoull(optarg, NULL, 0); break;
 		case 'u': o.until = optarg; break;
+		case 'l': o.least = strtoull(optarg, NULL, 0); break;
 		case 'r': o.seed = strtoull(optarg, NULL, 0); break;
 		case 'J': o.jobs = (unsigned)atoi(optarg); break;
 		case 'j': o.jax = (unsigned)atoi(optarg); break;
