@@ -89,7 +89,7 @@ ON_REQUEST = {
     "AER-DOWN": tier_driver.tier_link_down,
     "DEATH": tier_driver.tier_death,
     "DEATH-7.2": lambda m: tier_driver.tier_death(m.of_line("7.2")),
-    "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
+    "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 9000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
     "DEBUG": lambda m: tier_driver.tier_checks(m.of_line("debug")),
     "DEBUG-7.2": lambda m: tier_driver.tier_driver(m.of_line("debug-7.2")),

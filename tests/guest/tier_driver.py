@@ -238,7 +238,7 @@ def tier_attack(machine, arguments="", limit=240):
 
 def tier_checks(machine):
     """What a kernel's own checks say of all that."""
-    return (tier_driver(machine) + tier_tenants(machine) + tier_kills(machine, limit=3600) +
+    return (tier_driver(machine) + tier_tenants(machine) + tier_kills(machine, limit=10800) +
             tier_stress(machine, "20 1 20 20"))
 
 
@@ -294,7 +294,7 @@ def tier_stress(machine, arguments="20 1 200 200", limit=2400):
         return 1
 
 
-def tier_kills(machine, arguments="1000", limit=900):
+def tier_kills(machine, arguments="1000", limit=2700):
     """arguments: those of kmod_kill."""
     with driver_built(machine) as (work, uapi):
         return count_ok(drive(machine, work, uapi, "kmod_kill", arguments, limit))
