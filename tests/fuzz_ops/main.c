@@ -17,8 +17,10 @@
  * was refused, or crashed, 2 if no program was run.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +49,7 @@ struct options {
 struct state {
 	uint64_t next;		/* seed */
 	uint64_t running[MOST_JOBS];	/* each job's seed */
+	bool is_running[MOST_JOBS];	/* between programs it runs none */
 	uint64_t n[VERDICTS], with_jax;
 	char reports[MOST_REPORTS][64];	/* signatures of what was saved */
 	unsigned n_reports;
@@ -236,6 +239,8 @@ static void report(struct session *s, uint64_t seed, const char *text, enum verd
 		small = reduce_program(text, still_fails, &search);
 		if (small)
 			save(s->o, seed, ".small", small, line);
+		else
+			printf("%s", text);
 		free(small);
 	}
 	fflush(stdout);
@@ -290,7 +295,10 @@ static void child(struct session *s, unsigned job)
 		if (seed - s->o->seed >= s->o->programs)
 			break;
 		s->state->running[job] = seed;
+		s->state->is_running[job] = true;
 		run_seed(s, seed);
+		alarm(0);
+		s->state->is_running[job] = false;
 	}
 	jax_stop(s->jax);
 	device_free(s->device);
@@ -323,33 +331,61 @@ static pid_t start_job(struct session *s, unsigned job)
 	return pid;
 }
 
-/* Keeps the jobs going until the time is over; false: they can't run. */
-static bool run_jobs(struct session *s)
+/* Another job would end like this one, which ran no program. */
+static bool is_job_at_fault(const struct state *state, unsigned job, int status)
 {
-	pid_t pids[MOST_JOBS] = { 0 }, pid;
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		printf("a job ended with status %d\n", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status) && !state->is_running[job])
+		printf("a job got signal %d (%s) while it ran no program\n", WTERMSIG(status),
+		       strsignal(WTERMSIG(status)));
+	else
+		return false;
+	return true;
+}
+
+/* Keeps the jobs going until the time is over; false: they can't run. */
+static bool keep_jobs(struct session *s, pid_t pids[MOST_JOBS])
+{
 	unsigned left = s->o->jobs, job;
 	int status;
+	pid_t pid;
 
 	for (job = 0; job < left; job++)
 		pids[job] = start_job(s, job);
 	while (left) {
 		pid = waitpid(-1, &status, 0);
-		if (pid < 0)
+		if (pid < 0) {
+			printf("no job is left: %s\n", strerror(errno));
 			return false;
+		}
 		for (job = 0; job < MOST_JOBS && pids[job] != pid; job++)
 			;
 		if (job == MOST_JOBS)
 			continue;
-		if (WIFEXITED(status) && WEXITSTATUS(status))
+		pids[job] = 0;
+		if (is_job_at_fault(s->state, job, status))
 			return false;
 		if (!WIFSIGNALED(status)) {
 			left--;
 			continue;
 		}
 		report_crash(s, s->state->running[job], status);
+		s->state->is_running[job] = false;
 		pids[job] = start_job(s, job);
 	}
 	return true;
+}
+
+static bool run_jobs(struct session *s)
+{
+	pid_t pids[MOST_JOBS] = { 0 };
+	bool is_well = keep_jobs(s, pids);
+
+	for (unsigned job = 0; job < MOST_JOBS; job++)
+		if (pids[job] > 0 && !kill(pids[job], SIGKILL))
+			waitpid(pids[job], NULL, 0);
+	return is_well;
 }
 
 /* What happened, in numbers; gives the exit status. */
@@ -441,6 +477,20 @@ static int print_stablehlo(const char *path)
 	return 0;
 }
 
+/* Of an option; ends the program if the text is no number, or one beyond `least` to `most`. */
+static uint64_t number(const char *text, uint64_t least, uint64_t most)
+{
+	char *end;
+	uint64_t n;
+
+	errno = 0;
+	n = strtoull(text, &end, 0);
+	if (isdigit((unsigned char)*text) && !*end && !errno && n >= least && n <= most)
+		return n;
+	printf("\"%s\" is no number from %" PRIu64 " to %" PRIu64 "\n", text, least, most);
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -468,27 +518,31 @@ int main(int argc, char **argv)
 	o.seed = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid() << 40;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
-		case 's': o.seconds = (unsigned)atoi(optarg); break;
-		case 'n': o.programs = strtoull(optarg, NULL, 0); break;
+		case 's': o.seconds = (unsigned)number(optarg, 0, UINT_MAX); break;
+		case 'n': o.programs = number(optarg, 1, UINT64_MAX); break;
 		case 'u': o.until = optarg; break;
-		case 'l': o.least = strtoull(optarg, NULL, 0); break;
-		case 'r': o.seed = strtoull(optarg, NULL, 0); break;
-		case 'J': o.jobs = (unsigned)atoi(optarg); break;
-		case 'j': o.jax = (unsigned)atoi(optarg); break;
+		case 'l': o.least = number(optarg, 0, UINT64_MAX); break;
+		case 'r': o.seed = number(optarg, 0, UINT64_MAX); break;
+		case 'J': o.jobs = (unsigned)number(optarg, 1, UINT_MAX); break;
+		case 'j': o.jax = (unsigned)number(optarg, 0, 100); break;
 		case 'p': o.python = optarg; break;
 		case 'o': o.out = optarg; break;
 		case '1':
-			o.seed = strtoull(optarg, NULL, 0);
+			o.seed = number(optarg, 0, UINT64_MAX);
 			o.programs = 1;
 			break;
 		case 'f': is_replay = true; break;
 		case 'm': o.is_sharded = true; break;
-		case 'P': return print_seed(strtoull(optarg, NULL, 0), o.is_sharded);
+		case 'P': return print_seed(number(optarg, 0, UINT64_MAX), o.is_sharded);
 		case 'S': return print_stablehlo(optarg);
 		default: return 2;
 		}
 	}
-	if (!o.jobs || o.jobs > MOST_JOBS)
-		o.jobs = 1;
+	if (o.jobs > MOST_JOBS)
+		o.jobs = MOST_JOBS;
+	if (o.least && !o.until) {
+		printf("--least goes with --until\n");
+		return 2;
+	}
 	return is_replay ? replay(&o, argv + optind, argc - optind) : run_many(&o);
 }

@@ -30,3 +30,23 @@ def test_runs_some_programs_or_says_that_it_ran_none(tmp_path):
     some = run("--seconds", "60", "--until", ended, "--least", "20")
     assert some.returncode == 0
     assert re.search(r"^seed 0x3: 2[01] programs in ", some.stdout, re.M), some.stdout
+
+
+def test_says_what_is_wrong_with_an_option():
+    for options, said in [(["--least", "many", "--until", "x"], '"many" is no number'),
+                          (["--seconds", "-5"], '"-5" is no number'),
+                          (["--programs", "0"], '"0" is no number from 1'),
+                          (["--least", "3"], "--least goes with --until")]:
+        run = subprocess.run([TOOL, "--seconds", "5", *options], capture_output=True, text=True,
+                             timeout=300, check=False)
+        assert run.returncode == 2 and said in run.stdout, (options, run.stdout)
+
+
+def test_ends_when_a_job_dies_between_programs(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\ncat >/dev/null\nkill -SEGV $PPID\n")
+    python.chmod(0o755)
+    run = subprocess.run([TOOL, "--seconds", "0", "--jax", "1", "--python", python],
+                         capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 2
+    assert "a job got signal 11" in run.stdout and "while it ran no program" in run.stdout
