@@ -14,7 +14,7 @@
  * and JAX gets none of them.
  * Programs run in a child, so that a crash costs one program: the child notes its seed in
  * shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
- * was refused, or crashed, 2 if no program was run.
+ * was refused, or crashed, 2 if no program was run, or a child died between two.
  */
 #include <ctype.h>
 #include <errno.h>
