@@ -194,6 +194,19 @@ def test_a_window_over_all_is_a_reduction(name, dtype, dims):
     assert ops < 1.5 * x.size
 
 
+# As many elements as there are, but with holes between them: padding is what it ends on.
+@pytest.mark.parametrize("shape,hole", [((5, 5), (2, 2)), ((24, 3), (1, 2)), ((41, 1), (3, 1))])
+@pytest.mark.parametrize("name", FOLDS)
+def test_a_window_with_holes_is_not_over_all(name, shape, hole):
+    f, plain, first = FOLDS[name]
+    x = numbers(2, *shape)
+    padding = ((0, 0), *((0, (n - 1) * (h - 1)) for n, h in zip(shape, hole)))
+    run = jax.jit(lambda x: lax.reduce_window(x, np.float32(first), f, (1, *shape), (1, 1, 1),
+                                              padding, window_dilation=(1, *hole)))
+    want = fold(x, first, plain, (1, *shape), (1, 1, 1), padding, hole=(1, *hole))
+    np.testing.assert_allclose(run(x), want, 1e-5, 1e-5)
+
+
 def test_a_large_window_with_few_elements_in_two_goes_along_dims(device):
     run = jax.jit(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 5, 5, 1), (1, 3, 3, 1),
                                               "VALID"))

@@ -491,6 +491,7 @@ bool tc_window_by_dims(struct tc_ctx *c, struct tc_op *op)
 		is_whole &= size == 1 || (size == x->type->dim[d] &&
 					  op->results[0].type->dim[d] == 1 &&
 					  !tc_attr_nth(op, "padding", 2 * d) &&
+					  tc_attr_nth(op, "window_dilations", d) == 1 &&
 					  tc_attr_nth(op, "base_dilations", d) == 1);
 		if (size == 1 && !is_idle(op, d))
 			return false;
