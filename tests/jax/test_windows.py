@@ -194,6 +194,28 @@ def test_a_window_over_all_is_a_reduction(name, dtype, dims):
     assert ops < 1.5 * x.size
 
 
+# Of elements that lie behind each other rows are reduced; one by one they take longer.
+@pytest.mark.parametrize("window", [(5, 5), (3, 7), (2, 11), (2, 16), (2, 20)])
+@pytest.mark.parametrize("pad", [(0, 0), (3, 8), (-1, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16, np.int8])
+@pytest.mark.parametrize("name", ["add", "max"])
+def test_the_last_dim_of_windows_side_by_side_is_rows(name, dtype, pad, window):
+    f, plain, first = FOLDS[name]
+    first = -128 if dtype == np.int8 and name == "max" else first
+    x = numbers(2, 23, 66, dtype=np.int32 if dtype == np.int8 else np.float32).astype(dtype)
+    window, padding = (1, *window), ((0, 0), (0, 0), pad)
+    run = jax.jit(lambda x: lax.reduce_window(x, np.asarray(first, dtype), f, window, window,
+                                              padding))
+    exact = x[:, :, max(-pad[0], 0):].astype(np.int64 if dtype == np.int8 else np.float32)
+    want = fold(exact, first, plain, window, window, ((0, 0), (0, 0), np.maximum(pad, 0)))
+    bound = 2 ** -8 if dtype == jnp.bfloat16 else 1e-5
+    np.testing.assert_allclose(np.asarray(run(x)).astype(np.float32),
+                               want.astype(dtype).astype(np.float32), bound, bound)
+    if dtype == np.float32 and pad == (0, 0):
+        memory = run.lower(x).compile().memory_analysis()
+        assert memory.generated_code_size_in_bytes < 1000
+
+
 # As many elements as there are, but with holes between them: padding is what it ends on.
 @pytest.mark.parametrize("shape,hole", [((5, 5), (2, 2)), ((24, 3), (1, 2)), ((41, 1), (3, 1))])
 @pytest.mark.parametrize("name", FOLDS)

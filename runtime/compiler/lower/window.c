@@ -33,7 +33,7 @@ enum {
 	MOST_TAPS = 256,	/* of a window over more */
 	FEW_TAPS = 20,		/* inputs that one instruction surely has */
 	LEAST_FEW = 4,		/* of a long window, worth a turn */
-	LEAST_ROW = 8,		/* elements side by side that are worth a reduction */
+	LEAST_ROW = 5,		/* elements side by side that are worth a reduction */
 };
 
 static bool has_padding(const struct tc_op *op)
@@ -427,8 +427,8 @@ static struct tc_value *join_apart(const struct tc_build *b, const struct tc_op 
 			   (uint64_t)1 << (d + 1));
 }
 
-/* What op's windows along dim d make of x; long ones in two turns, if that goes, of which the
- * second may become two again. */
+/* What op's windows along dim d make of x; long ones, and rows of the last dim, in two turns, if
+ * that goes, of which the second may become two again. */
 static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_op *op, unsigned d,
 				     struct tc_value *x)
 {
@@ -437,7 +437,8 @@ static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_o
 	int64_t stride = tc_attr_nth(op, "window_strides", d);
 	struct tc_op *rest, *first;
 
-	if (size <= FEW_TAPS || (few == 1 && !is_of_rows(op, d)))
+	if (is_of_rows(op, d) ? size <= FEW_TAPS && d + 1 < x->type->rank :
+				size <= FEW_TAPS || few == 1)
 		return tc_out(tc_build_place(b, part_along(b, op, d, x, results)), 0);
 	if (is_of_rows(op, d)) {
 		few = stride;
