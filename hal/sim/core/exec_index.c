@@ -20,6 +20,7 @@
 #define FAR ((int64_t)512 << 10)	/* bytes of a table of which most are in no near cache */
 #define PERIOD 512	/* points, about, whose places without their indices are kept */
 #define SHORT 64	/* points of a line that are fewer than a kernel is worth alone */
+#define LAST_OF_WORD 3	/* most bytes from a word's start to what is looked up in it */
 
 /* ---- the walk ---- */
 
@@ -401,7 +402,8 @@ static sim_lookup_fn *choose_lookup(const struct gather_plan *p)
 static bool choose_from(struct gather_plan *p, struct arena *arena)
 {
 	const struct sim_walk *w = &p->w;
-	int64_t bytes = (int64_t)w->tail, most = SIM_LOOKUP_MOST, step = w->comp[0].step;
+	int64_t bytes = (int64_t)w->tail, step = w->comp[0].step;
+	int64_t most = SIM_LOOKUP_MOST - LAST_OF_WORD;
 	int64_t src = sim_walk_step(w, &p->src), index = elem_bytes(p->idx.elem), last;
 	unsigned d = w->n_batch - 1;
 

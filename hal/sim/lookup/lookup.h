@@ -28,9 +28,10 @@ struct sim_lookup {
 typedef void sim_lookup_fn(void *dst, const void *table, const void *idx, int64_t n,
 			   const struct sim_lookup *l);
 
-/* dst[i] = the element from[i] + step * idx[i] bytes behind table, which is less than
- * SIM_LOOKUP_MOST from there, i < n. dst and idx lie side by side. Elements of 2 bytes lie at even
- * addresses of the table; the words that they, and bytes, are parts of are read. */
+/* dst[i] = the element from[i] + step * idx[i] bytes behind table, i < n. dst and idx lie side by
+ * side. Elements of 2 bytes lie at even addresses of the table; the words that they, and bytes, are
+ * parts of are read. Such a word may begin 3 bytes before the table, and places are counted from
+ * there: with those 3 added each is less than SIM_LOOKUP_MOST. */
 typedef void sim_lookup_from_fn(void *dst, const void *table, const int32_t *from,
 				const void *idx, int64_t n, const struct sim_lookup *l);
 

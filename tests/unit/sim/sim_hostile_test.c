@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that fuzzing found: sizes and strides at the edge of 64 bits, instructions
+/* Programs that fuzzing found: sizes and strides at the edge of 64 bits and of 32, instructions
  * without an end, operands that overlap. */
+#include "tests/unit/sim/sim_insn.h"
 #include "tests/unit/sim/sim_test.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 static struct t_sim t;
@@ -815,6 +817,62 @@ static void a_value_of_many_uses_is_no_link(void **state)
 	}
 }
 
+#define FAR_BYTES ((uint64_t)INT32_MAX + 64)	/* of a table */
+#define FAR_POINTS 40
+#define FAR_END 16ll	/* bytes before and behind the limit that are not 0 */
+
+/* The last bytes of a table that begins at `offset`, by indices of 32 or 64 bits. */
+static void look_far(struct vt *vt, uint8_t *table, int64_t limit, int64_t offset, bool is_long)
+{
+	struct isa_gather g = { .insn.op = ISA_GATHER, .rank = 1, .n_batch = 1, .n_index = 1,
+		.dim = { FAR_POINTS, 1, 1, 1, 1, 1, 1, 1 }, .index = { { limit, 1, 0 } },
+		.src = { .elem = ELEM_U8, .offset = offset },
+		.idx = { .elem = is_long ? ELEM_S64 : ELEM_S32, .binding = 1,
+			 .stride = { is_long ? 8 : 4 } },
+		.dst = { .elem = ELEM_U8, .binding = 2, .stride = { 1 } } };
+	uint8_t out[FAR_POINTS] = { 0 };
+	int64_t longs[FAR_POINTS];
+	int32_t words[FAR_POINTS];
+	struct in_code c = { .n = 0 };
+	struct sim_run run;
+
+	for (int i = 0; i < FAR_POINTS; i++) {
+		longs[i] = limit - i % FAR_END;
+		words[i] = (int32_t)longs[i];
+	}
+	in_put(&c, &g, sizeof(g));
+	assert_int_equal(in_run(vt, &c, (struct vt_mem[]){ { table, FAR_BYTES },
+		{ is_long ? (void *)longs : words, is_long ? sizeof(longs) : sizeof(words) },
+		{ out, sizeof(out) } }, 3, &run), 0);
+	for (int i = 0; i < FAR_POINTS; i++)
+		assert_int_equal(out[i], table[offset + longs[i]]);
+}
+
+static void look_far_on(struct vt *vt, const char *path)
+{
+	/* No page of it is there but those of the end. */
+	uint8_t *table = mmap(NULL, FAR_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)path;
+	assert_ptr_not_equal(table, MAP_FAILED);
+	for (int64_t at = INT32_MAX - 2 * FAR_END; at < INT32_MAX + FAR_END; at++)
+		table[at] = (uint8_t)(at * 37 + 1);
+	for (int64_t limit = INT32_MAX - FAR_END; limit < INT32_MAX + 3ll; limit++)
+		for (int64_t offset = 0; offset < 8; offset++) {
+			look_far(vt, table, limit, offset, true);
+			if (limit <= INT32_MAX)
+				look_far(vt, table, limit, offset, false);
+		}
+	assert_int_equal(munmap(table, FAR_BYTES), 0);
+}
+
+static void bytes_are_found_at_the_edge_of_32_bits(void **state)
+{
+	(void)state;
+	in_each_path(look_far_on);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -838,6 +896,7 @@ int main(void)
 		cmocka_unit_test(what_lanes_store_at_one_place_is_no_room_of_theirs),
 		cmocka_unit_test(a_chain_ends_where_no_input_follows),
 		cmocka_unit_test(a_value_of_many_uses_is_no_link),
+		cmocka_unit_test(bytes_are_found_at_the_edge_of_32_bits),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
