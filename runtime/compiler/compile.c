@@ -231,10 +231,15 @@ int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	struct compilation job = { .out = { 0 } };
 	int code = tc_enter(source, options, err, compile, &job);
 
+	if (code && job.ahead.is_apart && !job.ahead.is_joined) {
+		job.ahead = (struct tc_ahead){ .is_joined = true };
+		code = tc_enter(source, options, err, compile, &job);
+	}
 	/* What goes ahead of loops is guessed by the arguments: it must not be what is too much.
 	 * Nor must what was to be sooner done. */
 	if (code && job.ahead.is_short && job.ahead.is_any) {
-		job.ahead = (struct tc_ahead){ .is_off = true };
+		job.ahead = (struct tc_ahead){ .is_off = true,
+						.is_joined = job.ahead.is_joined };
 		code = tc_enter(source, options, err, compile, &job);
 	}
 	if (!code)

@@ -334,8 +334,11 @@ void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fus
 	order_dims(x);
 	if (h)
 		order_sides(x, op, h);
-	if (x->n > ISA_MAX_RANK)
+	if (x->n > ISA_MAX_RANK) {
+		if (e->c->ahead)
+			e->c->ahead->is_apart = true;
 		tc_refuse_dims(e, "it runs along", x->n);
+	}
 	/* A dim of size 1 that was left out is nowhere: any dim does for it. */
 	memset(dim_of, 0, sizeof(dim_of));
 	for (unsigned i = 0; i < x->n; i++) {

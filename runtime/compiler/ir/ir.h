@@ -179,11 +179,15 @@ struct tc_options;
 struct tc_seat;
 /* What goes ahead of loops is kept for as long as these run, and some convolutions, triangular
  * systems and Cholesky factors are sooner done by ops that take more memory, the device's or the
- * compiler's: a program that has no room for that is compiled again without it (compile.c). */
+ * compiler's: a program that has no room for that is compiled again without it (compile.c). So is
+ * one with a product that runs along too many dims where its operands were placed, with such dims
+ * joined before. */
 struct tc_ahead {
 	bool is_off;		/* nothing is to go, or to take more memory than it must */
 	bool is_any;		/* something did */
 	bool is_short;		/* there is not the memory that the program needs */
+	bool is_apart;		/* a product ran along too many dims */
+	bool is_joined;		/* all dims of products are joined that can be */
 };
 
 struct tc_ctx {

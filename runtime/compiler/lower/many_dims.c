@@ -357,7 +357,9 @@ static unsigned add_sizes(const struct product *p, unsigned side, unsigned kind,
 	return n;
 }
 
-/* Neighbours as one, after the smaller side, or both, were turned if there are too many else. */
+/* Neighbours as one, after the smaller side, or both, were turned if there are too many else. That
+ * costs copies where a side or the result is turned; so where there are not too many it is left to
+ * emission, which has the program compiled again if they lie so that they run along too many. */
 static void join_product(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
@@ -369,6 +371,8 @@ static void join_product(struct tc_ctx *c, struct tc_op *op)
 	if (tc_takes_epilogue(op))
 		return;
 	look_at_product(op, &p);
+	if (walked(&p) <= ISA_MAX_RANK && c->ahead && !c->ahead->is_joined)
+		return;
 	smaller = p.in[1]->type->count < p.in[0]->type->count;
 	if (walked(&p) > ISA_MAX_RANK)
 		turn_side(&b, &p, smaller);
