@@ -36,7 +36,7 @@ unsigned census_take(struct census *c, unsigned cycle, char *found, size_t n);
 /*
  * Judges the trends of the counts from `first` cycles on, in three equal parts: a thing
  * leaks if the median of the second is above that of the first, and the third's above
- * the second's, each by more than one for eight cycles that lie between (for two, of all
+ * the second's, each by more than one for four cycles that lie between (for two, of all
  * slabs together). (A cache that fills, of the IOMMU's addresses say, grows in one of
  * the two, or by less.) Gives the number of series that do, prints all that grew, adds the
  * names of those to `found`.
