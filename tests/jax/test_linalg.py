@@ -989,11 +989,11 @@ def test_svd_of_steep(n, least):
         assert off_unitary(x).max() < 1e-5
 
 
-@pytest.mark.parametrize("n,batch", [(n, b) for n in (5, 8, 16, 40, 64) for b in (1, 9)])
+@pytest.mark.parametrize("n", [5, 8, 16, 40, 64])
+@pytest.mark.parametrize("batch", [1, 9])
 def test_values_alone_of_few_rows_are_right_however_small(n, batch, device):
     """Of a diagonal matrix nothing is lost by reflections. First values that are tried make a 0."""
     d = np.stack([np.logspace(0, -20, n), np.linspace(0.5, 1, n, False)]).astype(np.float32)
-    a = np.tile(d[:, None] * np.eye(n, dtype=d.dtype), (batch, 1, 1))
-    for f in (jnp.linalg.svdvals, lambda a: -jnp.linalg.eigvalsh(-a),
-              lambda a: jnp.linalg.eigvalsh(a)[..., ::-1]):
-        np.testing.assert_allclose(run(f, device, a), [np.tile(-np.sort(-d), (batch, 1))], 3e-7)
+    x, = run(functools.partial(jnp.linalg.svd, compute_uv=False), device,
+             np.tile(d[:, None] * np.eye(n, dtype=d.dtype), (batch, 1, 1)))
+    np.testing.assert_allclose(x, np.tile(-np.sort(-d), (batch, 1)), rtol=3e-7)

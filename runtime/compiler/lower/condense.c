@@ -7,10 +7,8 @@
  * each column, and each vector that the matrix is multiplied with, is corrected by it. So that
  * passes over the matrix get shorter, rows and columns that are done are left behind from time
  * to time. Of a small matrix, where instructions take longer than what they pass over, each
- * column and row is taken off at once. Few values alone are found by counting those below numbers.
+ * column and row is taken off at once.
  */
-#include <stdint.h>
-
 #include "runtime/compiler/lower/linalg.h"
 
 enum {
@@ -18,7 +16,6 @@ enum {
 	MOST_WITHOUT_LOOP = 48,	/* rows of a small square matrix, which is no panels, */
 	MOST_HERMITIAN_SO = 32,	/* of a Hermitian one, */
 	SMALL = 4096,		/* and the elements of all of them */
-	FEW_VALUES = 24,	/* for each of which a turn of counting tries 7 numbers, else one */
 };
 
 /* Dims of what is one number for each row, and of a row for all; in [batch, rows, n]. */
@@ -429,160 +426,4 @@ struct tc_condensed tc_linalg_bidiagonal(const struct tc_build *b, struct tc_val
 	begin_beside(b, &t.right, &t.right_taus);
 	t.e = tc_build_real(b, tc_linalg_diagonal(b, t.right));
 	return t;
-}
-
-/* ---- values alone ---- */
-
-/* Where the values of a few condensed matrices are, each in a run of numbers whose bits follow
- * each other. */
-struct counting {
-	const struct tc_type *tried;	/* f64 [batch, n, numbers] */
-	int digits;			/* of the bits, which a turn finds */
-	bool is_bidiagonal;
-};
-
-/* Number i of each matrix, for all that is tried. */
-static struct tc_value *part_of(const struct tc_build *b, const struct counting *s,
-				struct tc_value *squares, int64_t i)
-{
-	static const int64_t by_matrix[] = { 0 };
-
-	squares = tc_build_reshape(b, tc_build_part(b, squares, 1, i, 1), 1, s->tried->dim);
-	return tc_build_broadcast(b, squares, s->tried, by_matrix);
-}
-
-/* count, or 0, and one where x is negative. */
-static struct tc_value *add_sign(const struct tc_build *b, struct tc_value *count,
-				 struct tc_value *x)
-{
-	const struct tc_type *bits = tc_with_elem(b->c, x->type, ELEM_S64);
-
-	x = tc_build(b, TC_BITCAST_CONVERT, bits, 1, &x);
-	x = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, x, tc_build_number(b, bits, 63));
-	return count ? tc_build2(b, TC_ADD, count, x) : x;
-}
-
-/*
- * How many values are below each x: as many as the pivots of B^T B - x^2 below zero, which are
- * right to a few units of B's numbers each (Fernando and Parlett, 1994). Squares of f32 are in
- * range; a pivot that is not 0 is above 2^-305, so nothing divided by one overflows, and what is
- * added so that none is 0 changes no other. Their signs are their highest bits.
- */
-static struct tc_value *count_below(const struct tc_build *b, const struct counting *s,
-				    struct tc_value *squares, struct tc_value *x)
-{
-	const int64_t n = s->tried->dim[1];
-	struct tc_value *square = tc_build2(b, TC_MULTIPLY, x, x), *least, *count = NULL;
-	struct tc_value *rest = tc_build1(b, TC_NEGATE, square), *pivot;
-
-	least = tc_build_number(b, s->tried, 0x1p-400);
-	for (int64_t i = 0; i < n; i++) {
-		pivot = tc_build2(b, TC_ADD, part_of(b, s, squares, i), rest);
-		pivot = tc_build2(b, TC_ADD, pivot, least);
-		count = add_sign(b, count, pivot);
-		if (i == n - 1)
-			break;
-		pivot = tc_build2(b, TC_DIVIDE, part_of(b, s, squares, n + i), pivot);
-		rest = tc_build2(b, TC_MULTIPLY, rest, pivot);
-		rest = tc_build2(b, TC_SUBTRACT, rest, square);
-	}
-	return count;
-}
-
-/* The same of T - x, T tridiagonal: its pivots are those of a T whose numbers differ by a few units
- * of an f64. numbers: d, and the squares of e. */
-static struct tc_value *count_of_tridiagonal(const struct tc_build *b, const struct counting *s,
-					     struct tc_value *numbers, struct tc_value *x)
-{
-	const int64_t n = s->tried->dim[1];
-	struct tc_value *least = tc_build_number(b, s->tried, 0x1p-400), *count = NULL, *pivot;
-
-	for (int64_t i = 0; i < n; i++) {
-		struct tc_value *next = tc_build2(b, TC_SUBTRACT, part_of(b, s, numbers, i), x);
-
-		if (i) {
-			pivot = tc_build2(b, TC_DIVIDE, part_of(b, s, numbers, n + i - 1), pivot);
-			next = tc_build2(b, TC_SUBTRACT, next, pivot);
-		}
-		pivot = tc_build2(b, TC_ADD, next, least);
-		count = add_sign(b, count, pivot);
-	}
-	return count;
-}
-
-/* The f32 whose place among all of them, negative ones first, is k. */
-static struct tc_value *number_at(const struct tc_build *b, const struct counting *s,
-				  struct tc_value *k)
-{
-	struct tc_value *flip;
-
-	if (!s->is_bidiagonal) {
-		flip = tc_build2(b, TC_SHIFT_RIGHT_ARITHMETIC, k, tc_build_number(b, k->type, 31));
-		flip = tc_build2(b, TC_AND, flip, tc_build_number(b, k->type, INT32_MAX));
-		k = tc_build2(b, TC_XOR, k, flip);
-	}
-	return tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(b->c, k->type, ELEM_F32), 1, &k);
-}
-
-/* state: the places of numbers that values are at least, the steps to those that are tried, and
- * d, or its squares, and the squares of e [batch, 2 n - 1], so that none is squared again. */
-static void narrow(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
-		   void *arg)
-{
-	static const int64_t by_value[] = { 0, 1 };
-	const struct counting *s = arg;
-	const struct tc_type *bits = tc_with_elem(b->c, s->tried, ELEM_S32);
-	struct tc_value *step = state[1], *x, *is_least;
-
-	(void)i;
-	x = tc_build2(b, TC_ADD, tc_build_iota(b, bits, 2), tc_build_number(b, bits, 1));
-	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, step, bits, NULL));
-	x = tc_build2(b, TC_ADD, tc_build_broadcast(b, state[0], bits, by_value), x);
-	x = tc_build_convert(b, number_at(b, s, x), ELEM_F64);
-	x = s->is_bidiagonal ? count_below(b, s, state[2], x) :
-			       count_of_tridiagonal(b, s, state[2], x);
-	/* Of as many or fewer as are below the value. */
-	is_least = tc_build_iota(b, x->type, 1);
-	if (s->is_bidiagonal)
-		is_least = tc_build2(b, TC_SUBTRACT, tc_build_number(b, x->type,
-				     (double)(s->tried->dim[1] - 1)), is_least);
-	is_least = tc_build_compare(b, TC_CMP_LE, x, is_least);
-	x = tc_build_sum(b, tc_build_convert(b, is_least, ELEM_S32), 1u << 2);
-	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, step, x->type, NULL));
-	state[0] = tc_build2(b, TC_ADD, state[0], x);
-	step = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, step,
-			 tc_build_number(b, step->type, s->digits));
-	state[1] = tc_build2(b, TC_MAXIMUM, step, tc_build_number(b, step->type, 1));
-}
-
-struct tc_value *tc_linalg_count_values(const struct tc_build *b, const struct tc_condensed *t,
-					bool is_bidiagonal)
-{
-	const int bits = is_bidiagonal ? 31 : 32;
-	const int64_t batch = t->d->type->dim[0], n = t->d->type->dim[1], values = batch * n;
-	const int digits = values <= FEW_VALUES ? 3 : 1;
-	const int64_t dim[] = { batch, n, (1 << digits) - 1 };
-	const struct tc_type *places = tc_tensor(b->c, ELEM_S32, 2, dim);
-	struct counting s = { .tried = tc_tensor(b->c, ELEM_F64, 3, dim), .digits = digits,
-			      .is_bidiagonal = is_bidiagonal };
-	struct tc_loop loop = { .n = (bits + digits - 1) / digits, .body = narrow, .arg = &s };
-	struct tc_value *least = tc_build_number(b, places, is_bidiagonal ? 0x00800000p0 :
-						 INT32_MIN);
-	struct tc_value *part[2], *state[3] = { least }, *x, *none;
-
-	state[1] = tc_build_number(b, tc_tensor(b->c, ELEM_S32, 0, NULL),
-				   (double)(1 << (bits - digits)));
-	part[0] = tc_build_convert(b, t->d, ELEM_F64);
-	part[1] = tc_build_convert(b, t->e, ELEM_F64);
-	for (unsigned i = is_bidiagonal ? 0 : 1; i < 2; i++)
-		part[i] = tc_build2(b, TC_MULTIPLY, part[i], part[i]);
-	state[2] = tc_build_join(b, 2, part, 1);
-	tc_build_loop(b, &loop, 3, state);
-	x = number_at(b, &s, state[0]);
-	if (is_bidiagonal)
-		none = tc_build_compare(b, TC_CMP_EQ, state[0], least);
-	else
-		none = tc_build_compare(b, TC_CMP_LT, tc_build1(b, TC_ABS, x),
-					tc_build_number(b, x->type, 0x1p-126));
-	return tc_build_select(b, none, tc_build_number(b, x->type, 0), x);
 }

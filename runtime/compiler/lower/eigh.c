@@ -2,7 +2,7 @@
 /*
  * Eigenvectors of Hermitian matrices: those of a tridiagonal one that is alike (condense.c,
  * divide.c), or of a few real numbers by Jacobi's rotations; and the tridiagonal one as LAPACK's
- * hetrd leaves it. Few values alone, of f32, are found by counting (condense.c).
+ * hetrd leaves it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,6 @@
 
 enum {
 	MOST_ROTATED = 4,	/* rows of a matrix that Jacobi's rotations are for */
-	MOST_COUNTED = 24,	/* rows of matrices whose values alone are found by counting, */
-	MOST_VALUES = 256,	/* and the values of all of them */
 };
 
 /* A Hermitian matrix from one of its triangles. */
@@ -247,26 +245,6 @@ static void solve(const struct tc_build *b, struct tc_value *a, bool sort,
 	*values = tc_linalg_spoil(b, *values, scaled.is_finite);
 }
 
-/* Whether a's values are found by counting, if nobody looks at vectors. */
-static bool is_by_count(const struct tc_value *a)
-{
-	const struct tc_type *t = a->type;
-
-	return tc_real_of((enum elem)t->elem) == ELEM_F32 && !is_rotated(t) && t->dim[1] > 1 &&
-	       t->dim[1] <= MOST_COUNTED && t->dim[0] * t->dim[1] <= MOST_VALUES;
-}
-
-/* The values [batch, n] of what is_by_count(), the least first. */
-static struct tc_value *values_alone(const struct tc_build *b, struct tc_value *a)
-{
-	struct tc_scaled scaled = tc_linalg_scale(b, a);
-	struct tc_condensed t = tc_linalg_tridiagonal(b, scaled.x);
-	struct tc_value *w = tc_linalg_count_values(b, &t, false);
-
-	w = tc_linalg_by(b, TC_MULTIPLY, w, scaled.scale);
-	return tc_linalg_spoil(b, w, scaled.is_finite);
-}
-
 void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
@@ -278,11 +256,7 @@ void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op)
 	read_config(op, &lower, &sort);
 	t = tc_out(op, 0)->type;
 	values = tc_out(op, 1)->type;
-	if (t->count && !tc_out(op, 0)->uses && is_by_count(tc_build_matrices(&b, tc_in(op, 0)))) {
-		w = values_alone(&b, symmetric(&b, tc_build_matrices(&b, tc_in(op, 0)), lower));
-		w = tc_build_reshape(&b, w, values->rank, values->dim);
-		vectors = tc_in(op, 0);
-	} else if (t->count) {
+	if (t->count) {
 		vectors = symmetric(&b, tc_build_matrices(&b, tc_in(op, 0)), lower);
 		solve(&b, vectors, sort, &w, &vectors);
 		vectors = tc_build_reshape(&b, vectors, t->rank, t->dim);

@@ -119,10 +119,6 @@ struct tc_condensed {
 };
 struct tc_condensed tc_linalg_tridiagonal(const struct tc_build *b, struct tc_value *a);
 struct tc_condensed tc_linalg_bidiagonal(const struct tc_build *b, struct tc_value *a);
-/* The values [batch, n] of a bidiagonal matrix of f32, the largest first, or a tridiagonal one, the
- * least first, found by counting how many are below numbers. Nearer to 0 than any f32 is 0. */
-struct tc_value *tc_linalg_count_values(const struct tc_build *b, const struct tc_condensed *t,
-					bool is_bidiagonal);
 /* The same T, [batch, n, n], as LAPACK's hetrd leaves it below the diagonal: reflectors below what
  * is beside it; above it is nothing of use. taus: [batch, n - 1]. */
 struct tc_value *tc_linalg_hetrd(const struct tc_build *b, struct tc_value *a,

@@ -12,6 +12,7 @@
 enum {
 	MOST_ROTATED = 4,	/* columns of a matrix that Jacobi's rotations are for */
 	MOST_COUNTED = 64,	/* of one whose values alone are found by counting */
+	FEW_VALUES = 24,	/* of all, for each of which a turn tries 7 numbers, else one */
 };
 
 struct svd {
@@ -272,11 +273,110 @@ static struct svd solve_columns(const struct tc_build *b, struct tc_value *a, bo
 	return d;
 }
 
-/* ---- any ---- */
+/* ---- values alone ---- */
+
+/* Where the values of a few bidiagonal matrices are, each in a run of numbers whose bits follow
+ * each other. */
+struct counting {
+	const struct tc_type *tried;	/* f64 [batch, n, numbers] */
+	int digits;			/* of the bits, which a turn finds */
+};
+
+/* Number i of each matrix, for all that is tried. */
+static struct tc_value *part_of(const struct tc_build *b, const struct counting *s,
+				struct tc_value *squares, int64_t i)
+{
+	static const int64_t by_matrix[] = { 0 };
+
+	squares = tc_build_reshape(b, tc_build_part(b, squares, 1, i, 1), 1, s->tried->dim);
+	return tc_build_broadcast(b, squares, s->tried, by_matrix);
+}
+
+/*
+ * How many values are below each x: as many as the pivots of B^T B - x^2 below zero, which are
+ * right to a few units of B's numbers each (Fernando and Parlett, 1994). Squares of f32 are in
+ * range; a pivot that is not 0 is above 2^-305, so nothing divided by one overflows, and what is
+ * added so that none is 0 changes no other. Their signs are their highest bits.
+ */
+static struct tc_value *count_below(const struct tc_build *b, const struct counting *s,
+				    struct tc_value *squares, struct tc_value *x)
+{
+	const int64_t n = s->tried->dim[1];
+	struct tc_value *square = tc_build2(b, TC_MULTIPLY, x, x), *least, *count = NULL, *is_less;
+	const struct tc_type *bits = tc_with_elem(b->c, s->tried, ELEM_S64);
+	struct tc_value *rest = tc_build1(b, TC_NEGATE, square), *pivot;
+
+	least = tc_build_number(b, s->tried, 0x1p-400);
+	for (int64_t i = 0; i < n; i++) {
+		pivot = tc_build2(b, TC_ADD, part_of(b, s, squares, i), rest);
+		pivot = tc_build2(b, TC_ADD, pivot, least);
+		is_less = tc_build(b, TC_BITCAST_CONVERT, bits, 1, &pivot);
+		is_less = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, is_less,
+				    tc_build_number(b, bits, 63));
+		count = count ? tc_build2(b, TC_ADD, count, is_less) : is_less;
+		if (i == n - 1)
+			break;
+		pivot = tc_build2(b, TC_DIVIDE, part_of(b, s, squares, n + i), pivot);
+		rest = tc_build2(b, TC_MULTIPLY, rest, pivot);
+		rest = tc_build2(b, TC_SUBTRACT, rest, square);
+	}
+	return count;
+}
+
+/* state: the bits of numbers that values are at least, the steps to those that are tried, and
+ * the squares of d and e [batch, 2 n - 1], so that none is squared again. */
+static void narrow(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
+		   void *arg)
+{
+	static const int64_t by_value[] = { 0, 1 };
+	const struct counting *s = arg;
+	const struct tc_type *bits = tc_with_elem(b->c, s->tried, ELEM_S32);
+	struct tc_value *step = state[1], *x, *is_least;
+
+	(void)i;
+	x = tc_build2(b, TC_ADD, tc_build_iota(b, bits, 2), tc_build_number(b, bits, 1));
+	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, step, bits, NULL));
+	x = tc_build2(b, TC_ADD, tc_build_broadcast(b, state[0], bits, by_value), x);
+	x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(b->c, bits, ELEM_F32), 1, &x);
+	x = count_below(b, s, state[2], tc_build_convert(b, x, ELEM_F64));
+	/* Of as many or fewer as are below the value. */
+	is_least = tc_build2(b, TC_ADD, x, tc_build_iota(b, x->type, 1));
+	is_least = tc_build_compare(b, TC_CMP_LT, is_least,
+				    tc_build_number(b, x->type, (double)s->tried->dim[1]));
+	x = tc_build_sum(b, tc_build_convert(b, is_least, ELEM_S32), 1u << 2);
+	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, step, x->type, NULL));
+	state[0] = tc_build2(b, TC_ADD, state[0], x);
+	step = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, step,
+			 tc_build_number(b, step->type, s->digits));
+	state[1] = tc_build2(b, TC_MAXIMUM, step, tc_build_number(b, step->type, 1));
+}
 
 static bool is_counted(const struct tc_type *t)
 {
 	return t->dim[1] <= MOST_COUNTED && tc_real_of((enum elem)t->elem) == ELEM_F32;
+}
+
+/* The values [batch, n] of B, the largest first. One below the least f32 is 0. */
+static struct tc_value *count_values(const struct tc_build *b, const struct tc_condensed *t)
+{
+	enum { BITS = 31 };
+	const int64_t batch = t->d->type->dim[0], n = t->d->type->dim[1], values = batch * n;
+	const int digits = values <= FEW_VALUES ? 3 : 1;
+	const int64_t dim[] = { batch, n, (1 << digits) - 1 };
+	const struct tc_type *bits = tc_tensor(b->c, ELEM_S32, 2, dim);
+	struct counting s = { .tried = tc_tensor(b->c, ELEM_F64, 3, dim), .digits = digits };
+	struct tc_loop loop = { .n = (BITS + digits - 1) / digits, .body = narrow, .arg = &s };
+	struct tc_value *least = tc_build_number(b, bits, 0x00800000p0), *x, *none;
+	struct tc_value *both[] = { t->d, t->e }, *state[3] = { least };
+
+	state[1] = tc_build_number(b, tc_tensor(b->c, ELEM_S32, 0, NULL),
+				   (double)(1 << (BITS - digits)));
+	state[2] = tc_build_convert(b, tc_build_join(b, 2, both, 1), ELEM_F64);
+	state[2] = tc_build2(b, TC_MULTIPLY, state[2], state[2]);
+	tc_build_loop(b, &loop, 3, state);
+	none = tc_build_compare(b, TC_CMP_EQ, state[0], least);
+	x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(b->c, bits, ELEM_F32), 1, &state[0]);
+	return tc_build_select(b, none, tc_build_number(b, x->type, 0), x);
 }
 
 /* Of a square matrix. */
@@ -292,7 +392,7 @@ static struct svd solve_square(const struct tc_build *b, struct tc_value *a, boo
 		return solve_columns(b, a, vectors, a->type->dim[1]);
 	t = tc_linalg_bidiagonal(b, a);
 	if (!vectors && is_counted(a->type)) {
-		d.s = tc_linalg_count_values(b, &t, true);
+		d.s = count_values(b, &t);
 		return d;
 	}
 	tc_linalg_divide_bidiagonal(b, t.d, t.e, &d.s, vectors ? &d.u : NULL, &d.v);
