@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 LATE = 3            # the device that is behind
 N = 1 << 18         # elements of a device's part
+TURNS = [1500 << i for i in range(10)]  # ever more, until a device is behind for long enough
 
 MESH = Mesh(np.array(jax.devices("tessera")[:8]), "x")
 ROWS = NamedSharding(MESH, P("x"))
@@ -45,15 +46,10 @@ def part(a, device):
     return a.addressable_shards[device].data
 
 
-def later():
-    """Turns that take ever longer, until a device is behind for long enough."""
-    return [1500 << i for i in range(10)]
-
-
 def wrong_memory(f, x):
     """30 results that are dropped take that of a few on a device that is behind."""
     device = MESH.devices.flat[LATE]
-    for turns in later():
+    for turns in TURNS:
         busy = read_late(part(x, LATE), turns)[1]
         before = device.memory_stats()["bytes_in_use"]
         for _ in range(30):
@@ -71,7 +67,7 @@ def wrong_content(f, want, x):
     host = np.asarray(y)
     jax.block_until_ready([read_late(part(y, LATE), 1), f(x)])
     was_late = 0
-    for turns in later():
+    for turns in TURNS:
         y = FIRST(x)
         read, slow = read_late(part(y, LATE), turns)
         del y

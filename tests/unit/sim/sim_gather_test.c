@@ -140,15 +140,15 @@ static void draw_rows(uint64_t *seed, struct place *p, int64_t n, int64_t bytes,
 	draw_starts(seed, p, p->idx.elem);
 }
 
-/* Rows of n elements; the table may go on from one to the next, and from row to row. */
+/* Rows of n elements, enough to be shared; the table may go on within them, and between. */
 static void draw_elements(uint64_t *seed, struct place *p, int64_t n, unsigned each)
 {
 	static const int64_t dims[] = { 3, 5, 37 };
 	unsigned n_index = 1 + pick(seed, 3), elem = index_types[pick(seed, 8)];
 	bool is_apart = pick(seed, 2);	/* components of all points, one after the other */
 	int64_t bytes = elem_bytes(elem), step = each, unit = is_apart ? bytes : n_index * bytes;
-	int64_t rows = pick(seed, 2) ? 1 : in_range(seed, 2, 40), row = pick(seed, 3) * each;
-	int64_t next = pick(seed, 3) * each;
+	int64_t rows = pick(seed, 2) ? 1 : in_range(seed, 2, n < 70 ? 150 : 40);
+	int64_t row = pick(seed, 3) * each, next = pick(seed, 3) * each;
 
 	*p = (struct place){ .rank = 2, .n_batch = 2, .n_index = n_index,
 			     .dim = { rows, n, 1, 1, 1, 1, 1, 1 }, .table.stride = { row, next },
