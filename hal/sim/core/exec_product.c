@@ -142,7 +142,7 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 
 #define SHARED_BYTES ((size_t)32 << 20)	/* most of b's panels that are shared at a time */
 #define SHARED_NS 1000000u	/* a product of less is not worth two meetings of the lanes */
-#define FEW_ROWS 48
+#define FEW_ROWS 96
 
 /* Makes the rows of several tasks one, as long as lanes have some each: within a task the rows of a
  * to come are fetched during the product before. */

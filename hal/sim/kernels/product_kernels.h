@@ -17,6 +17,7 @@
 #define PANEL CAT(NAME, _panel)
 #define VECS (SIM_PRODUCT_LINE / LANES)
 #define FETCH CAT(NAME, _fetch)
+#define LINE_BYTES (SIM_PRODUCT_LINE * sizeof(UNIT))
 
 typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may_alias));
 
@@ -28,7 +29,8 @@ static inline void FETCH(const uint8_t *from, unsigned bytes)
 
 static inline __attribute__((always_inline)) void
 PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
-      const SUM *less, const uint8_t *next, const unsigned mr, const unsigned vecs, unsigned cols)
+      const SUM *less, const uint8_t *next, size_t apart, const unsigned mr, const unsigned vecs,
+      unsigned cols)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
@@ -61,8 +63,8 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 	for (unsigned k = 0; k < x->ku; k++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
-		if (!(k % 8))
-			__builtin_prefetch(next + k * 8, 0, 2);
+		__builtin_prefetch(next, 0, 2);
+		next += apart;
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs; v++)
 			col[v] = *(const VEC *)(b + v * LANES);
@@ -109,9 +111,11 @@ void NAME(const struct sim_product_step *x)
 	const SUM *const less = NULL;
 #endif
 	/* What is soon read is fetched by parts, one with each set of rows. So are the columns of b
-	 * behind these, a line with every 8 units: of 4 bytes, 16 sets fetch them all. */
-	unsigned sets = (x->rows + MR - 1) / MR * ((x->cols + 31) / SIM_PRODUCT_LINE);
+	 * behind these, some bytes with each unit, so that all sets together fetch all of them. */
+	unsigned down = (x->rows + MR - 1) / MR;
+	unsigned sets = down * ((x->cols + 31) / SIM_PRODUCT_LINE);
 	unsigned part = sets ? (x->n_soon + sets - 1) / sets : 0, left = x->n_soon;
+	const size_t apart = down <= LINE_BYTES / 64 ? 64 : (LINE_BYTES + down - 1) / down;
 	const uint8_t *soon = x->soon;
 
 	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
@@ -132,8 +136,8 @@ void NAME(const struct sim_product_step *x)
 			PANEL((const UNIT *)x->a + (size_t)i * x->a_pitch, line, \
 			      (SUM *)x->sums + (size_t)i * x->ld + j, x, x->before ? \
 			      (const SUM *)x->before + (size_t)i * x->before_ld + j : NULL, \
-			      less ? less + i : NULL, next, (n), (vecs), wide); \
-			next += x->ku * 8; \
+			      less ? less + i : NULL, next, apart, (n), (vecs), wide); \
+			next += x->ku * apart; \
 		}
 		if (wide <= SIM_PRODUCT_LINE / 2)
 			ROWS(MR, VECS / 2)
@@ -519,6 +523,7 @@ void LONE(const struct sim_product_lone *x)
 #endif
 
 #undef FETCH
+#undef LINE_BYTES
 #undef VECS
 #undef PANEL
 #undef VEC

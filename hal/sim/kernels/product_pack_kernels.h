@@ -209,7 +209,8 @@ static void flip(uint8_t *p, unsigned n, uint8_t mask)
 
 /* ---- one side of a panel ---- */
 
-#define AHEAD 4u	/* units that are fetched before they are packed */
+#define AHEAD 8u	/* units that are fetched before they are packed */
+#define STRIP (4 * SIM_PRODUCT_LINE)	/* columns that are packed at a time */
 
 struct packing {
 	const struct sim_product_task *t;
@@ -335,6 +336,50 @@ static void pack_units(const struct packing *p, unsigned u, unsigned i, unsigned
 	flip(to, n * p->unit, p->flip);
 }
 
+/* Some whole lines of b from lane i on, as they are: units of one element of 4 bytes. */
+static void copy_lines(const struct packing *p, unsigned i, unsigned lines, uint8_t *to)
+{
+	const size_t line = SIM_PRODUCT_LINE * 4, apart = p->ku * line, at = (size_t)i * 4;
+
+	for (unsigned k = 0; k < p->n; k++, to += line) {
+		const uint8_t *from = p->at[k] + at;
+		const uint8_t *soon = k + AHEAD < p->n ? p->at[k + AHEAD] + at : from;
+
+		for (unsigned j = 0; j < lines; j++) {
+			__builtin_prefetch(soon + j * line);
+			__builtin_prefetch(soon + j * line + 64);
+			memcpy(to + j * apart, from + j * line, line);
+		}
+	}
+}
+
+/* Columns of b that are neighbours in memory. The panels of lines lie so far apart that the same
+ * unit of each falls on the same few places of a cache, so that no more are filled at a time than
+ * these have room for. */
+static void pack_lines(const struct packing *p, unsigned first, unsigned cols, uint8_t *to)
+{
+	const size_t line = (size_t)SIM_PRODUCT_LINE * p->unit;
+	const bool is_same = p->group == 1 && p->unit == 4 && p->side->elem == p->type &&
+			     p->n == p->ku;
+
+	for (unsigned i = 0; i < cols; i += STRIP) {
+		unsigned wide = cols - i < STRIP ? cols - i : STRIP, j = 0;
+		uint8_t *strip = to + (size_t)i * p->ku * p->unit;
+
+		if (is_same) {
+			j = wide / SIM_PRODUCT_LINE * SIM_PRODUCT_LINE;
+			copy_lines(p, first + i, wide / SIM_PRODUCT_LINE, strip);
+		}
+		for (unsigned u = 0; u < p->ku && j < wide; u++)
+			for (unsigned l = j; l < wide; l += SIM_PRODUCT_LINE) {
+				fetch_units(p, u + AHEAD, first + i + l);
+				pack_units(p, u, first + i + l, wide - l < SIM_PRODUCT_LINE ?
+					   wide - l : SIM_PRODUCT_LINE,
+					   strip + (size_t)l * p->ku * p->unit + u * line);
+			}
+	}
+}
+
 void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
 				    const struct sim_product_task *t, unsigned first,
 				    unsigned rows, uint8_t *scratch, int64_t k0, unsigned n,
@@ -373,12 +418,8 @@ void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
 
 	if (rest)
 		memset(to + (cols - rest) * (size_t)ku * p.unit, 0, ku * line);
-	for (unsigned u = 0; u < ku && p.side->by_lines; u++)
-		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) {
-			fetch_units(&p, u + AHEAD, first + j);
-			pack_units(&p, u, first + j, cols - j < SIM_PRODUCT_LINE ? cols - j :
-				   SIM_PRODUCT_LINE, to + (size_t)j * ku * p.unit + u * line);
-		}
+	if (p.side->by_lines)
+		pack_lines(&p, first, cols, to);
 	for (unsigned j = 0; j < cols && !p.side->by_lines; j += SIM_PRODUCT_LINE) {
 		unsigned w = cols - j < SIM_PRODUCT_LINE ? cols - j : SIM_PRODUCT_LINE;
 
@@ -389,6 +430,7 @@ void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
 	}
 }
 
+#undef STRIP
 #undef AHEAD
 #undef NAME
 #undef NAME_
