@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -226,6 +227,33 @@ class Server:
             raise Failure(f"tessera-sim ended with {status}")
 
 
+def ask_monitor(work, *commands):
+    """What QEMU says of its guest; the reason if it does not answer."""
+    said = b""
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(f"{work}/monitor.sock")
+            s.sendall("".join(f"{c}\n" for c in commands).encode())
+            while said.count(b"(qemu)") <= len(commands) and (more := s.recv(65536)):
+                said += more
+    except OSError as e:
+        said += f"\n(the monitor: {e})".encode()
+    return said.decode(errors="replace")
+
+
+def where_it_is(qemu, work):
+    """Of a guest that does not end: its CPUs, calls of QEMU's threads, and the server's log."""
+    text = ask_monitor(work, "info status", "info registers -a") + "\n"
+    for task in pathlib.Path(f"/proc/{qemu.pid}/task").glob("*"):
+        try:
+            text += f"{(task / 'comm').read_text().strip()}: {(task / 'syscall').read_text()}"
+        except OSError as e:
+            text += f"{e}\n"
+    log = work / "server.log"
+    return text + (log.read_text(errors="replace") if log.exists() else "")
+
+
 def boot(machine, work, devices, limit, memory, iommu):
     """Runs the guest to its end; what it said."""
     unit = ["-device", "intel-iommu,intremap=on,caching-mode=on"] if iommu else []
@@ -239,15 +267,20 @@ def boot(machine, work, devices, limit, memory, iommu):
         "-kernel", str(machine.kernel()), "-initrd", f"{work}/initrd.gz",
         "-append", "console=ttyS0 panic=-1 quiet no_timer_check"
         + (" intel_iommu=on" if iommu else ""),
-        "-serial", f"file:{work}/console.log"]
+        "-serial", f"file:{work}/console.log",
+        "-monitor", f"unix:{work}/monitor.sock,server=on,wait=off"]
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, timeout=machine.patience(limit))
-        status = f"QEMU ended with {done.returncode}: {done.stderr.strip()}"
-    except subprocess.TimeoutExpired:
-        status = f"no end after {machine.patience(limit)} s"
+        qemu = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     except OSError as e:
         raise Skip(f"QEMU does not start: {e}") from e
+    try:
+        _, said = qemu.communicate(timeout=machine.patience(limit))
+        status = f"QEMU ended with {qemu.returncode}: {said.strip()}"
+    except subprocess.TimeoutExpired:
+        status = f"no end after {machine.patience(limit)} s\n{where_it_is(qemu, work)}"
+    finally:
+        qemu.kill()
+        qemu.communicate()
     result = work / "result.log"
     text = result.read_text(errors="replace") if result.exists() else ""
     if "\nfinished" not in text:

@@ -110,12 +110,12 @@ EOF
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) > "$WORK/initrd.gz"
 
+trap 'kill ${server-} ${killer-} ${injector-} ${asker-} 2>/dev/null || :' EXIT
 device=
 if [ -n "$SERVER" ]; then
 	"$SERVER" --devices "$DEVICES" --hbm 256M --lanes 1 --socket-dir "$WORK/sock" \
 		2> "$WORK/server.log" &
 	server=$!
-	trap 'kill $server 2>/dev/null || :' EXIT
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		[ -S "$WORK/sock/$((DEVICES - 1)).sock" ] && break
 		sleep 0.1
@@ -137,14 +137,11 @@ if [ -n "${KILL-}" ]; then
 	(until grep -q 'kill the server now' "$WORK/console.log"; do sleep 0.2; done
 	 kill $server) &
 	killer=$!
-	trap 'kill $server $killer 2>/dev/null || :' EXIT
 fi
-monitor=
+rm -f "$WORK/monitor.in"
+mkfifo "$WORK/monitor.in"
+: >"$WORK/monitor.out"
 if [ -n "${PORT-}" ]; then
-	rm -f "$WORK/monitor.in"
-	mkfifo "$WORK/monitor.in"
-	: >"$WORK/monitor.out"
-	monitor="-chardev pipe,id=monitor,path=$WORK/monitor -mon chardev=monitor,mode=readline"
 	(n=0
 	 while sleep 0.2; do
 		for name in $(sed -n 's/^# inject \([A-Z_]*\).*/\1/p' "$WORK/console.log" |
@@ -154,15 +151,24 @@ if [ -n "${PORT-}" ]; then
 		done
 	 done) &
 	injector=$!
-	trap 'kill $server $injector 2>/dev/null || :' EXIT
 fi
+# Where the guest is if it does not end.
+(n=0
+ while [ $n -lt "$LIMIT" ]; do sleep 1; n=$((n + 1)); done
+ printf 'info status\ninfo registers -a\n' >"$WORK/monitor.in") &
+asker=$!
 # shellcheck disable=SC2086
-timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu "${CPU:-max}" -smp 2 -m 1G -nodefaults \
-	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
+timeout "$((LIMIT + 5))" $QEMU -accel tcg,thread=multi -cpu "${CPU:-max}" -smp 2 -m 1G \
+	-nodefaults -display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
 	-object memory-backend-memfd,id=mem0,size=1G,share=on \
-	-device intel-iommu,intremap=on,caching-mode=on $device $monitor \
+	-device intel-iommu,intremap=on,caching-mode=on $device \
+	-monitor "pipe:$WORK/monitor" \
 	-kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
 	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on ${CMDLINE-}" \
-	-serial "file:$WORK/console.log" || echo "guest.sh: QEMU ended with $?" >&2
+	-serial "file:$WORK/console.log" || {
+	echo "guest.sh: QEMU ended with $?" >&2
+	# Without what was typed, a line for each letter.
+	grep -av '^(qemu)' "$WORK/monitor.out" | tr -d '\r\000' >&2 || :
+}
 tr -d '\r' < "$WORK/console.log"
 grep -q '^guest: PASSED' "$WORK/console.log"
