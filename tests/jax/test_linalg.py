@@ -207,8 +207,8 @@ def check(method, names, a, device, cpu, alike=False):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 16, 65])
-@pytest.mark.parametrize("method", ["eigh", "svd", "qr"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 9, 16, 17, 32, 65])
+@pytest.mark.parametrize("method", ["eigh", "svd", "svd values", "qr"])
 def test_square(method, n, dtype, device, cpu):
     names, a = matrices(n, dtype, method == "eigh")
     keep = [0, 2, 4, 7] if n > 16 and dtype != np.float32 else range(len(names))
@@ -511,7 +511,7 @@ def test_values_far_below_the_largest_are_the_same(dtype, device, cpu):
         check(method, ["nearly the same"], a[None].astype(dtype), device, cpu)
 
 
-@pytest.mark.parametrize("n", [2, 5, 40])
+@pytest.mark.parametrize("n", [2, 5, 8, 32, 40])
 def test_the_svd_of_zeros_has_no_other_values(n, device):
     for method in ("svd", "svd values"):
         values = next(x for x in run(METHODS[method][0], device, np.zeros((2, n, n), np.float32))

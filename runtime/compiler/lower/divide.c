@@ -9,7 +9,10 @@
  * And singular vectors of real upper bidiagonal ones (Gu and Eisenstat, 1995): the first half's
  * last row couples the halves. Without it that row is zero, its value 0; with it, B = U M V^T,
  * where M is D but for that row, which is z. The values are the roots of f(x) = 1 + sum of
- * z_j^2 / (d_j^2 - x^2). The last row of all is zero, so that the halves are alike.
+ * z_j^2 / (d_j^2 - x^2). The last row of all is zero, so that the halves are alike. Where that
+ * row would make a power of two one more, which is padded to twice as much, the matrix has none:
+ * its own last row is left out until all others are joined, and then couples these, the first
+ * half, with a second one of nothing.
  *
  * Nothing here depends on the numbers: the same ops for all, without LAPACK's walk through
  * the sorted d that takes out what is nearly the same.
@@ -426,6 +429,7 @@ static struct tc_value *vectors(const struct joining *g, struct tc_value **left)
 struct halves {
 	struct tc_value *values, *vectors, *left;
 	bool is_bidiagonal;
+	bool are_single;	/* the second one of each pair has nothing, and is not there */
 };
 
 /* The row of vectors that the other half of a pair is next to: the last of the first half, the
@@ -433,10 +437,11 @@ struct halves {
 static struct tc_value *row_beside(const struct tc_build *b, const struct halves *x, unsigned i)
 {
 	const struct tc_type *t = x->vectors->type;
-	int64_t pairs = t->dim[0] / 2, r = t->dim[1], h = t->dim[2];
+	int64_t halves = x->are_single ? 1 : 2, pairs = t->dim[0] / halves;
+	int64_t r = t->dim[1], h = t->dim[2];
 	struct tc_value *q;
 
-	q = tc_build_reshape(b, x->vectors, 4, (int64_t[]){ pairs, 2, r, h });
+	q = tc_build_reshape(b, x->vectors, 4, (int64_t[]){ pairs, halves, r, h });
 	q = tc_build_part(b, tc_build_part(b, q, 1, i, 1), 2, i ? 0 : r - 1, 1);
 	return tc_build_reshape(b, q, 2, (int64_t[]){ pairs, h });
 }
@@ -447,21 +452,22 @@ static struct tc_value *coupling(const struct tc_build *b, const struct halves *
 				 struct tc_value *d, struct tc_value *e)
 {
 	struct tc_value *part[2], *by[2] = { d, e };
+	unsigned halves = x->are_single ? 1 : 2;
 
 	if (!x->is_bidiagonal) {
 		by[0] = tc_build1(b, TC_SQRT, tc_build1(b, TC_ABS, e));
 		by[1] = tc_build2(b, TC_MULTIPLY, by[0], tc_build1(b, TC_SIGN, e));
 	}
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < halves; i++) {
 		part[i] = row_beside(b, x, i);
 		by[i] = tc_build_broadcast(b, by[i], part[i]->type, (const int64_t[]){ 0, 1 });
 		part[i] = tc_build2(b, TC_MULTIPLY, part[i], by[i]);
 	}
-	return tc_build_join(b, 2, part, 1);
+	return tc_build_join(b, halves, part, 1);
 }
 
 /* The halves' vectors [2 pairs, r, h] times v [j, pair, k]: [pairs, 2 r, 2 h]; of the first and
- * the last row, these. */
+ * the last row, these. Those of single ones [pairs, r, m]. */
 static struct tc_value *combine(const struct tc_build *b, struct tc_value *x, struct tc_value *v)
 {
 	int64_t pairs = v->type->dim[1], m = v->type->dim[2], h = m / 2, r = x->type->dim[1];
@@ -470,6 +476,8 @@ static struct tc_value *combine(const struct tc_build *b, struct tc_value *x, st
 	struct tc_value *part[2];
 
 	v = tc_build_transpose(b, v, (const int64_t[]){ 1, 0, 2 });
+	if (x->type->dim[0] == pairs)
+		return tc_linalg_times(b, x, v);
 	v = tc_linalg_times(b, x, tc_build_reshape(b, v, 3, rows));
 	if (r == h)
 		return tc_build_reshape(b, v, 3, whole);
@@ -481,12 +489,13 @@ static struct tc_value *combine(const struct tc_build *b, struct tc_value *x, st
 	return tc_build_join(b, 2, part, 1);
 }
 
-/* Pairs of halves that d and e [pairs, 1] couple, joined. */
+/* Pairs of halves that d and e [pairs, 1] couple, joined; of single ones e does not count. */
 static void join(const struct tc_build *b, struct halves *x, struct tc_value *d,
 		 struct tc_value *e)
 {
 	const enum elem elem = (enum elem)e->type->elem;
-	int64_t pairs = e->type->dim[0], h = x->values->type->dim[1], m = 2 * h;
+	int64_t pairs = e->type->dim[0], h = x->values->type->dim[1];
+	int64_t m = x->are_single ? h : 2 * h;
 	const int64_t flat[] = { pairs, m }, all[] = { m, pairs, m };
 	struct joining g = { .b = b, .flat = tc_tensor(b->c, elem, 2, flat),
 			     .all = tc_tensor(b->c, elem, 3, all),
@@ -769,30 +778,68 @@ static struct tc_value *without_dust(const struct tc_build *b, struct tc_value *
 	return tc_build_select(b, is_dust, tc_build_number(b, x->type, 0), x);
 }
 
-void tc_linalg_divide_bidiagonal(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
-				 struct tc_value **values, struct tc_value **left,
-				 struct tc_value **right)
+/* Halves of bidiagonal matrices with only the first and the last row of their vectors. */
+static void drop_inner_rows(const struct tc_build *b, struct halves *x)
+{
+	struct tc_value *ends[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		ends[i] = tc_build_part(b, x->vectors, 1, i ? x->vectors->type->dim[1] - 1 : 0, 1);
+	x->vectors = tc_build_join(b, 2, ends, 1);
+	x->left = NULL;
+}
+
+/* d and e [batch, n], where leaves of a power of two of columns are n together. */
+static struct halves solve_even(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
+				int64_t leaf, bool vectors)
+{
+	const int64_t n = d->type->dim[1], blocks[] = { d->type->count / leaf, leaf };
+	struct halves x;
+
+	x = solve_bidiagonal_leaves(b, tc_build_reshape(b, d, 2, blocks),
+				    tc_build_reshape(b, e, 2, blocks));
+	if (!vectors)
+		drop_inner_rows(b, &x);
+	join_all(b, &x, d, e, leaf, n);
+	x.are_single = true;
+	d = tc_build_part(b, d, 1, n - 1, 1);
+	join(b, &x, d, d);
+	order(b, &x, tc_build1(b, TC_NEGATE, x.values), n);
+	return x;
+}
+
+/* The same for any n, with a row of zeros and what pads. */
+static struct halves solve_padded(const struct tc_build *b, struct tc_value *d,
+				  struct tc_value *e, bool vectors)
 {
 	int64_t n = d->type->dim[1], leaves, leaf = leaf_of(n + 1, ONE_MORE, &leaves);
 	int64_t wide = leaf * leaves;
 	const int64_t blocks[] = { d->type->dim[0] * leaves, leaf };
-	struct tc_value *size, *ends[2];
 	struct halves x;
 
-	e = extend(b, e, 0, 1, 0);
-	size = scale(b, &d, &e);
 	d = extend(b, d, 0, wide - n, 0);
 	e = extend(b, e, 0, wide - n, PAD);
 	x = solve_bidiagonal_leaves(b, tc_build_reshape(b, d, 2, blocks),
 				    tc_build_reshape(b, e, 2, blocks));
-	if (!left) {
-		for (unsigned i = 0; i < 2; i++)
-			ends[i] = tc_build_part(b, x.vectors, 1, i ? leaf - 1 : 0, 1);
-		x.vectors = tc_build_join(b, 2, ends, 1);
-		x.left = NULL;
-	}
+	if (!vectors)
+		drop_inner_rows(b, &x);
 	join_all(b, &x, d, e, leaf, wide);
 	order(b, &x, keys_of(b, x.values, true, PAD / 2), n);
+	return x;
+}
+
+void tc_linalg_divide_bidiagonal(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
+				 struct tc_value **values, struct tc_value **left,
+				 struct tc_value **right)
+{
+	int64_t n = d->type->dim[1], leaves, leaf = leaf_of(n, LARGEST_LEAF, &leaves);
+	struct tc_value *size;
+	struct halves x;
+
+	e = extend(b, e, 0, 1, 0);
+	size = scale(b, &d, &e);
+	x = leaf * leaves == n && power_from(leaf) == leaf ? solve_even(b, d, e, leaf, left) :
+	    solve_padded(b, d, e, left);
 	*values = scale_back(b, without_dust(b, x.values), size);
 	if (!left)
 		return;
