@@ -260,6 +260,9 @@ int sim_body_check(struct sim_load *load, const struct isa_body *body,
 	memcpy(facts->constant, c.constant, sizeof(c.constant));
 	for (unsigned v = 0; v < ISA_MAX_VALUES; v++)
 		facts->row[v] = body->row_rank && c.row[v];
+	facts->row_cols = 1;
+	for (unsigned d = body->rank; !ret && d-- > (unsigned)(body->rank - body->row_rank);)
+		facts->row_cols *= (size_t)body->dim[d];
 	return ret;
 }
 
@@ -420,7 +423,7 @@ static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_u
 		if (v < first || uses[v] != 1 || facts->row[v] || facts->constant[v])
 			continue;
 		from = &b->step[v - first];
-		if (from->kind != STEP_CALL || from->n_args != 2 ||
+		if (from->kind != STEP_CALL || from->n_args != 2 || from->mixed ||
 		    (is_sum && (uops[i].op != UOP_ADD || uops[v - first].op != UOP_MUL)))
 			continue;
 		fn = sim_uop_pair_kernel(path, &uops[v - first], &uops[i], k == 1);
@@ -679,6 +682,109 @@ static void join_mask(struct sim_body *b, enum sim_path path, const struct isa_u
 	from->n_args = 0;
 }
 
+/* How numbers of `elem` lie to a kernel of sim_uop_mixed(); SIM_WIDE: none that is narrower. */
+static unsigned mixed_lies(unsigned elem)
+{
+	return elem == ELEM_BF16 ? SIM_BF16 : elem == ELEM_F16 ? SIM_F16 : SIM_WIDE;
+}
+
+/* Whether step i is one of sim_uop_mixed(), or has such a kernel. */
+static bool can_mix(const struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+		    unsigned i)
+{
+	return b->step[i].mixed || (b->step[i].kind == STEP_CALL && uops[i].op != UOP_CVT &&
+				    uops[i].elem == ELEM_F32 && sim_uop_mixed(path, uops[i].op));
+}
+
+static void make_mixed(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+		       unsigned i)
+{
+	struct step *s = &b->step[i];
+
+	if (s->mixed)
+		return;
+	s->fn = sim_uop_mixed(path, uops[i].op);
+	s->by_row = sim_uop_mixed_by_row(path, uops[i].op);
+	s->imm = sim_mixed_aux(SIM_WIDE, SIM_WIDE, SIM_WIDE);
+	s->mixed = true;
+}
+
+/* Step i, a conversion of what a step before it gives and nobody else reads: both are one that
+ * stores what is narrower, or rounds to that. */
+static void join_narrowing(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+			   const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+{
+	unsigned first = b->n_pre + b->n_in, v = uops[i].a, out = first + i;
+	unsigned lies = mixed_lies(uops[i].to), again = mixed_lies(uops[i].elem);
+	struct step *s = &b->step[i], *from = v < first ? NULL : &b->step[v - first];
+
+	if (!from || uses[v] != 1 || from->kind != STEP_CALL || facts->row[out] ||
+	    facts->constant[out] || !sim_uop_mixed(path, UOP_CVT))
+		return;
+	if (uops[i].elem == ELEM_F32 && lies) {
+		if (!can_mix(b, path, uops, v - first) || (from->mixed && from->imm >> 8))
+			return;
+		for (unsigned k = 0; k < 2 && !is_mixed_row(facts->row_cols); k++)
+			if (facts->row[from->arg[k]] && !facts->constant[from->arg[k]])
+				return;
+		make_mixed(b, path, uops, v - first);
+		s->imm = from->imm | sim_mixed_aux(0, 0, lies);
+	} else if (uops[i].to == ELEM_F32 && again) {
+		lies = again == SIM_BF16 ? SIM_AGAIN_BF16 : SIM_AGAIN_F16;
+		if (from->mixed && from->imm >> 8 == again)
+			s->imm = (from->imm & 0xff) | sim_mixed_aux(0, 0, lies);
+		else if (uops[v - first].op == UOP_CVT && uops[v - first].elem == ELEM_F32)
+			s->imm = sim_mixed_aux(SIM_WIDE, SIM_WIDE, lies);
+		else
+			return;
+	} else {
+		return;
+	}
+	s->fn = from->mixed ? from->fn : sim_uop_mixed(path, UOP_CVT);
+	s->by_row = from->by_row;
+	s->mixed = true;
+	s->n_args = from->n_args;
+	memcpy(s->arg, from->arg, sizeof(s->arg));
+	memcpy(s->arg_bytes, from->arg_bytes, sizeof(s->arg_bytes));
+	*from = (struct step){ .kind = STEP_NONE, .out = -1, .room = NO_ROOM };
+}
+
+/* Steps that read what step i makes of narrower numbers read these themselves, if all do. */
+static void join_widening(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+			  const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+{
+	unsigned v = b->n_pre + b->n_in + i, lies = mixed_lies(uops[i].elem), found = 0;
+	struct step *from = &b->step[i];
+
+	if (from->kind != STEP_CALL || from->mixed || !lies || facts->row[v] || facts->constant[v])
+		return;
+	for (unsigned j = i + 1; j < b->n_uop; j++) {
+		struct step *s = &b->step[j];
+		bool reads = false;
+
+		for (unsigned k = 0; k < s->n_args; k++) {
+			reads |= s->arg[k] == v;
+			found += s->arg[k] == v;
+		}
+		if (reads && !can_mix(b, path, uops, j))
+			return;
+	}
+	if (found != uses[v])
+		return;
+	for (unsigned j = i + 1; j < b->n_uop; j++)
+		for (unsigned k = 0; k < b->step[j].n_args; k++) {
+			struct step *s = &b->step[j];
+
+			if (s->arg[k] != v)
+				continue;
+			make_mixed(b, path, uops, j);
+			s->arg[k] = from->arg[0];
+			s->arg_bytes[k] = from->arg_bytes[0];
+			s->imm |= sim_mixed_aux(k ? 0 : lies, k ? lies : 0, 0);
+		}
+	*from = (struct step){ .kind = STEP_NONE, .out = -1, .room = NO_ROOM };
+}
+
 /* A division by a constant is a product. */
 static void join_divisor(struct sim_body *b, enum sim_path path, const struct isa_uop *u,
 			 struct step *s)
@@ -705,10 +811,17 @@ static void join_steps(struct sim_body *b, enum sim_path path, struct arena *are
 	for (unsigned j = 0; j < b->n_out; j++)
 		uses[out[j].value] += 2;
 	join_rotations(b, path, uops, facts, uses);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_CVT)
+			join_narrowing(b, path, uops, facts, uses, i);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_CVT && uops[i].to == ELEM_F32)
+			join_widening(b, path, uops, facts, uses, i);
 	/* sums of products before others: terms of polynomials are such */
 	for (unsigned k = 0; k < 2; k++)
 		for (unsigned i = 0; i < b->n_uop; i++)
-			if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
+			if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2 &&
+			    !b->step[i].mixed)
 				join_pair(b, path, uops, facts, uses, i, !k);
 	join_terms(b, path, arena, facts, uses);
 	for (unsigned i = 0; i < b->n_uop; i++)
@@ -833,7 +946,7 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 			  n_pre + b->n_in + i);
 	join_steps(b, load->cpu->path, load->small, out, uops, facts);
 	for (unsigned i = 0; i < b->n_uop; i++)
-		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
+		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2 && !b->step[i].mixed)
 			b->step[i].by_row = sim_uop_by_row(load->cpu->path, b->step[i].fn);
 	find_direct(b, out);
 	p.b = b;

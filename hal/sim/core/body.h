@@ -71,6 +71,7 @@ struct sim_body_facts {
 	uint8_t elem[ISA_MAX_VALUES];
 	bool row[ISA_MAX_VALUES];	/* a row value; false without rows */
 	bool constant[ISA_MAX_VALUES];	/* of IMM and SREG alone */
+	size_t row_cols;		/* elements of a row; 1 without rows */
 };
 int sim_body_check(struct sim_load *load, const struct isa_body *body,
 		   const struct isa_operand *in, const struct isa_operand *out,

@@ -13,6 +13,8 @@ enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD
 /* Rows shorter than this are spread into a full array: dearer than a call only if
  * there is much to write. */
 #define SHORT_COLS 160
+/* Columns that a kernel of sim_uop_mixed() does at once, where they are a row's last. */
+#define MIXED_COLS 16
 /* Shorter ones are so even if a kernel takes row values as such. */
 #define LEAST_COLS 16
 /* Keeps equal places of different buffers from meeting in one cache set. */
@@ -27,6 +29,7 @@ struct step {
 	uint8_t arg_bytes[3];
 	int8_t out;		/* the output that may be computed in place, or -1 */
 	bool taken;		/* the room was an argument's */
+	bool mixed;		/* fn is of sim_uop_mixed(), imm its aux */
 	bool still;		/* of full tiles, made in the first: the others have the same */
 	uint8_t aux;
 	uint32_t room;		/* offset of its buffer or cell in scratch */
@@ -49,6 +52,13 @@ struct sim_body {
 	uint8_t elem[ISA_MAX_VALUES];
 	struct step step[];
 };
+
+/* Whether kernels of sim_uop_mixed() take such rows one by one: an end that fills no register takes
+ * as long as some of those before it. */
+static inline bool is_mixed_row(size_t cols)
+{
+	return cols >= SHORT_COLS || cols % MIXED_COLS == 0;
+}
 
 /* Leads the scratch. */
 struct frame {

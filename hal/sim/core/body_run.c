@@ -346,10 +346,10 @@ static int plan_call(struct call *c, const uint8_t *shape, const struct sim_tile
 	c->n = most == FULL ? tile->rows * tile->cols : most == ROW ? tile->rows : 1;
 	c->out = most == FULL || (uint64_t)tile->rows * tile->cols == 1 ? s->out : -1;
 	if (most == FULL && least == ROW && s->by_row && shape[s->arg[0]] == FULL &&
-	    tile->cols >= LEAST_COLS) {
+	    tile->cols >= LEAST_COLS && (!s->mixed || is_mixed_row(tile->cols))) {
 		c->fn = s->by_row;
 		c->n = tile->rows;
-		c->imm = tile->cols;
+		c->imm = s->mixed ? s->imm | (uint64_t)tile->cols << SIM_MIXED_COLS : tile->cols;
 		return most;
 	}
 	if (most == FULL && least == ROW)

@@ -88,6 +88,16 @@ sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor)
 	return rotates[path][then_xor];
 }
 
+sim_uop_fn *sim_uop_mixed(enum sim_path path, unsigned op)
+{
+	return path == SIM_AVX512 && op < UOP_CODES ? sim_uop_mixed_avx512[0][op] : NULL;
+}
+
+sim_uop_fn *sim_uop_mixed_by_row(enum sim_path path, unsigned op)
+{
+	return path == SIM_AVX512 && op < UOP_CODES ? sim_uop_mixed_avx512[1][op] : NULL;
+}
+
 sim_uop_fn *sim_uop_terms(enum sim_path path)
 {
 	return terms[path][0];

@@ -57,6 +57,22 @@ sim_uop_fn *sim_uop_by_constant(enum sim_path path, unsigned op, unsigned elem);
 /* A kernel of f32 for what `fn` is, with one b for each row of a: n rows of `aux` elements; dst may
  * also be the array of b. NULL: none. */
 sim_uop_fn *sim_uop_by_row(enum sim_path path, sim_uop_fn *fn);
+/*
+ * A kernel of f32 arguments and results that are stored as narrower numbers: what a conversion
+ * there or back would be a step of its own for. aux: how a, b and the result lie, by
+ * sim_mixed_aux(). SIM_AGAIN_*: rounded to what is narrower, and f32 again. op: UOP_ADD, SUB, MUL,
+ * DIV, MIN, MAX, or UOP_CVT, which is a alone. NULL: none.
+ */
+enum sim_mixed { SIM_WIDE, SIM_BF16, SIM_F16, SIM_AGAIN_BF16, SIM_AGAIN_F16 };
+static inline uint64_t sim_mixed_aux(unsigned a, unsigned b, unsigned result)
+{
+	return a | b << 4 | (uint64_t)result << 8;
+}
+sim_uop_fn *sim_uop_mixed(enum sim_path path, unsigned op);
+/* The same with one b for each row of a: n rows, `aux` >> SIM_MIXED_COLS elements each; dst may
+ * also be the array of b. */
+#define SIM_MIXED_COLS 12
+sim_uop_fn *sim_uop_mixed_by_row(enum sim_path path, unsigned op);
 /* A kernel of u32: a rotated to the left by `aux`, from 1 to 31; then_xor: b flips that. */
 sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor);
 /* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
@@ -149,6 +165,7 @@ struct sim_pick_short_row { sim_pick_short_fn *fn[UOP_TYPES]; };
 extern SIM_X86 const struct sim_pick_short_row sim_uop_pick_short_avx512[2];	/* min, max */
 
 #define UOP_CODES 0x60
+extern SIM_X86 sim_uop_fn *const sim_uop_mixed_avx512[2][UOP_CODES];	/* by row */
 #define UOP_PAIR_FIRST 3
 #define UOP_PAIR_THEN 7
 #define UOP_CHOICES 7	/* UOP_EQ .. UOP_GE, NaNs */

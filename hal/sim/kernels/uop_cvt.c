@@ -265,28 +265,35 @@ UNARY(bf16_bits_encode, uint16_t, uint32_t, bf16_encoded(x))
 static inline __m512i bf16_rounded(__m512i x)
 {
 	const __m512i half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x400000);
-	__m512i odd = _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
+	const __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
+	__m512i r = _mm512_add_epi32(x, half);
 	__m512 f = _mm512_castsi512_ps(x);
 
-	return _mm512_mask_or_epi32(_mm512_add_epi32(_mm512_add_epi32(x, half), odd),
-				    _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), x, quiet);
+	r = _mm512_mask_add_epi32(r, odd, r, _mm512_set1_epi32(1));
+	return _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), x, quiet);
+}
+
+/* bf16_encoded() of 32 numbers. */
+static inline __m512i bf16_of_32(__m512i x, __m512i y)
+{
+	static const uint16_t upper[32] = { 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
+					    31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57,
+					    59, 61, 63 };
+
+	return _mm512_permutex2var_epi16(bf16_rounded(x), _mm512_loadu_si512(upper),
+					 bf16_rounded(y));
 }
 #endif
 
 KERNEL(bf16_encode)
 {
 #ifdef __AVX512BW__
-	static const uint16_t upper[32] = { 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
-					    31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57,
-					    59, 61, 63 };
-	const __m512i pick = _mm512_loadu_si512(upper);
 	const uint32_t *pa = ra;
 	uint16_t *d = dst;
 
 	for (; n >= 32; n -= 32, pa += 32, d += 32)
-		_mm512_storeu_si512(d, _mm512_permutex2var_epi16(
-			bf16_rounded(_mm512_loadu_si512(pa)), pick,
-			bf16_rounded(_mm512_loadu_si512(pa + 16))));
+		_mm512_storeu_si512(d, bf16_of_32(_mm512_loadu_si512(pa),
+						  _mm512_loadu_si512(pa + 16)));
 	dst = d;
 	ra = pa;
 #endif
@@ -523,3 +530,211 @@ sim_uop_fn *PATH(sim_uop_cvt)(unsigned from, unsigned to)
 
 	return c.n == 1 ? c.leg[0].fn : cvt_chain;
 }
+
+#ifdef __AVX512BW__
+/* ---- operations on narrow numbers ---- */
+
+/* Elements at a time, and registers of them. */
+#define AT_ONCE 64
+#define REGISTERS (AT_ONCE / 16)
+#define EACH_REGISTER _Pragma("GCC unroll 4") for (size_t j = 0; j < REGISTERS; j++)
+#define INLINE static inline __attribute__((always_inline))
+
+/* An argument of a kernel: where its next element lies, or what all of them are. */
+struct mixed { const char *at; unsigned lies; bool is_one; __m512 one; };
+
+INLINE __m512 widened(const struct mixed *m, size_t i, unsigned lies, __mmask16 few)
+{
+	const uint16_t *narrow = (const uint16_t *)(const void *)m->at + i;
+
+	switch (lies) {
+	case SIM_BF16:
+		return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(
+			_mm256_maskz_loadu_epi16(few, narrow)), 16));
+	case SIM_F16:
+		return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(few, narrow));
+	default:
+		return _mm512_maskz_loadu_ps(few, (const float *)(const void *)m->at + i);
+	}
+}
+
+/* 32 numbers of bf16, each in the upper half of its lane. */
+INLINE void load_bf16(__m512 *x, const uint16_t *from)
+{
+	static const uint16_t place[64] = {
+		0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12,
+		0, 13, 0, 14, 0, 15, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20, 0, 21, 0, 22, 0, 23, 0, 24,
+		0, 25, 0, 26, 0, 27, 0, 28, 0, 29, 0, 30, 0, 31,
+	};
+	const __m512i all = _mm512_loadu_si512(from);
+
+	for (size_t k = 0; k < 2; k++)
+		x[k] = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(
+			0xaaaaaaaa, _mm512_loadu_si512(place + 32 * k), all));
+}
+
+INLINE void load_mixed(__m512 *x, const struct mixed *m, size_t i)
+{
+	const uint16_t *narrow = (const uint16_t *)(const void *)m->at + i;
+	const float *wide = (const float *)(const void *)m->at + i;
+
+	if (m->is_one)
+		EACH_REGISTER x[j] = m->one;
+	else if (m->lies == SIM_BF16)
+		_Pragma("GCC unroll 4")
+		for (size_t j = 0; j < REGISTERS; j += 2)
+			load_bf16(x + j, narrow + 16 * j);
+	else if (m->lies == SIM_F16)
+		EACH_REGISTER x[j] = widened(m, i + 16 * j, SIM_F16, 0xffff);
+	else
+		EACH_REGISTER x[j] = _mm512_loadu_ps(wide + 16 * j);
+}
+
+INLINE __m256i as_f16(__m512 x)
+{
+	return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+/* What is stored, as it is in a register: of bf16 the upper halves count. */
+INLINE __m512 rounded(__m512 x, unsigned lies)
+{
+	__m512i bits = _mm512_castps_si512(x);
+
+	switch (lies) {
+	case SIM_BF16:
+		return _mm512_castsi512_ps(bf16_rounded(bits));
+	case SIM_AGAIN_BF16:
+		return _mm512_castsi512_ps(_mm512_and_si512(bf16_rounded(bits),
+				_mm512_set1_epi32((int32_t)0xffff0000)));
+	case SIM_AGAIN_F16:
+		return _mm512_cvtph_ps(as_f16(x));
+	default:
+		return x;
+	}
+}
+
+INLINE void store_some(void *to, __m512 x, unsigned lies, size_t i, __mmask16 few)
+{
+	x = rounded(x, lies);
+	if (lies == SIM_BF16)
+		_mm256_mask_storeu_epi16((uint16_t *)to + i, few, _mm512_cvtepi32_epi16(
+			_mm512_srli_epi32(_mm512_castps_si512(x), 16)));
+	else if (lies == SIM_F16)
+		_mm256_mask_storeu_epi16((uint16_t *)to + i, few, as_f16(x));
+	else
+		_mm512_mask_storeu_ps((float *)to + i, few, x);
+}
+
+INLINE void store_mixed(void *to, const __m512 *x, unsigned lies, size_t i)
+{
+	uint16_t *narrow = (uint16_t *)to + i;
+	float *wide = (float *)to + i;
+
+	switch (lies) {
+	case SIM_BF16:
+		_Pragma("GCC unroll 4")
+		for (size_t j = 0; j < REGISTERS; j += 2)
+			_mm512_storeu_si512(narrow + 16 * j, bf16_of_32(
+				_mm512_castps_si512(x[j]), _mm512_castps_si512(x[j + 1])));
+		return;
+	case SIM_F16:
+		EACH_REGISTER _mm256_storeu_si256((void *)(narrow + 16 * j), as_f16(x[j]));
+		return;
+	case SIM_AGAIN_BF16:
+		EACH_REGISTER _mm512_storeu_ps(wide + 16 * j, rounded(x[j], SIM_AGAIN_BF16));
+		return;
+	case SIM_AGAIN_F16:
+		EACH_REGISTER _mm512_storeu_ps(wide + 16 * j, rounded(x[j], SIM_AGAIN_F16));
+		return;
+	default:
+		EACH_REGISTER _mm512_storeu_ps(wide + 16 * j, x[j]);
+	}
+}
+
+INLINE struct mixed mixed_of(const void *at, unsigned lies, bool is_one)
+{
+	struct mixed m = { at, lies, is_one, _mm512_setzero_ps() };
+
+	if (is_one)
+		m.one = _mm512_broadcastss_ps(_mm512_castps512_ps128(widened(&m, 0, lies, 1)));
+	return m;
+}
+
+/* As min_f32() and max_f32(). */
+INLINE __m512 extreme_of(__m512 x, __m512 y, bool least)
+{
+	const __mmask16 equal = _mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ);
+	__m512 r = least ? _mm512_min_ps(x, y) : _mm512_max_ps(x, y);
+
+	r = least ? _mm512_mask_or_ps(r, equal, x, y) : _mm512_mask_and_ps(r, equal, x, y);
+	return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x);
+}
+
+/* Bytes of an element that lies so. */
+INLINE size_t mixed_bytes(unsigned lies)
+{
+	return lies == SIM_BF16 || lies == SIM_F16 ? 2 : 4;
+}
+
+#define MIXED(name, OP) \
+INLINE void name##_all(void *dst, const struct mixed *a, const struct mixed *b, unsigned lies, \
+		       size_t n) \
+{ \
+	const bool same = a->at == b->at && a->lies == b->lies && !a->is_one && !b->is_one; \
+	size_t i = 0; \
+	for (; n - i >= AT_ONCE; i += AT_ONCE) { \
+		__m512 x[REGISTERS], y[REGISTERS]; \
+		load_mixed(x, a, i); \
+		if (same) \
+			EACH_REGISTER y[j] = x[j]; \
+		else \
+			load_mixed(y, b, i); \
+		EACH_REGISTER x[j] = OP(x[j], y[j]); \
+		store_mixed(dst, x, lies, i); \
+	} \
+	for (; i < n; i += 16) { \
+		const __mmask16 few = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff); \
+		__m512 x = a->is_one ? a->one : widened(a, i, a->lies, few); \
+		__m512 y = b->is_one ? b->one : widened(b, i, b->lies, few); \
+		store_some(dst, OP(x, y), lies, i, few); \
+	} \
+} \
+KERNEL(name) \
+{ \
+	const struct mixed a = mixed_of(ra, aux & 15, spread & UOP_SPREAD_A); \
+	const struct mixed b = !rb ? a : mixed_of(rb, aux >> 4 & 15, spread & UOP_SPREAD_B); \
+	(void)rc; \
+	name##_all(dst, &a, &b, aux >> 8 & 15, n); \
+} \
+/* From the last row to the first: dst may be where b's numbers are. */ \
+KERNEL(name##_by_row) \
+{ \
+	const size_t cols = aux >> SIM_MIXED_COLS; \
+	const unsigned of_a = aux & 15, of_b = aux >> 4 & 15, lies = aux >> 8 & 15; \
+	(void)rc, (void)spread; \
+	while (n-- > 0) { \
+		const struct mixed a = mixed_of((const char *)ra + n * cols * mixed_bytes(of_a), \
+						of_a, false); \
+		const struct mixed b = mixed_of((const char *)rb + n * mixed_bytes(of_b), of_b, \
+						true); \
+		name##_all((char *)dst + n * cols * mixed_bytes(lies), &a, &b, lies, cols); \
+	} \
+}
+#define LEAST_OF(x, y) extreme_of(x, y, true)
+#define MOST_OF(x, y) extreme_of(x, y, false)
+#define FIRST_OF(x, y) ((void)(y), (x))
+MIXED(mixed_add, _mm512_add_ps)
+MIXED(mixed_sub, _mm512_sub_ps)
+MIXED(mixed_mul, _mm512_mul_ps)
+MIXED(mixed_div, _mm512_div_ps)
+MIXED(mixed_min, LEAST_OF)
+MIXED(mixed_max, MOST_OF)
+MIXED(mixed_one, FIRST_OF)
+
+#define MIXED_TABLE(form) { \
+	[UOP_ADD] = mixed_add##form, [UOP_SUB] = mixed_sub##form, [UOP_MUL] = mixed_mul##form, \
+	[UOP_DIV] = mixed_div##form, [UOP_MIN] = mixed_min##form, [UOP_MAX] = mixed_max##form, \
+	[UOP_CVT] = mixed_one##form, \
+}
+sim_uop_fn *const sim_uop_mixed_avx512[2][UOP_CODES] = { MIXED_TABLE(), MIXED_TABLE(_by_row) };
+#endif

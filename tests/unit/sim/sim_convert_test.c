@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "hal/sim/kernels/uop.h"
+#include "tests/unit/sim/sim_vec.h"
 
 #define N 1500
 
@@ -353,11 +354,247 @@ static void sixteen_bits_round_to_even(void **state)
 	}
 }
 
+/* ---- operations on narrow numbers ---- */
+
+#define MIXED_MOST 200
+static const struct { uint8_t lies, elem; bool again; } mixed[] = {
+	{ SIM_WIDE, ELEM_F32, false }, { SIM_BF16, ELEM_BF16, false }, { SIM_F16, ELEM_F16, false },
+	{ SIM_AGAIN_BF16, ELEM_BF16, true }, { SIM_AGAIN_F16, ELEM_F16, true },
+};
+
+static void convert(void *to, unsigned to_elem, const void *from, unsigned from_elem, size_t n)
+{
+	sim_uop_convert(SIM_AVX512, from_elem, to_elem)(to, from, NULL, NULL, n, 0,
+							from_elem | to_elem << 8);
+}
+
+/* What is computed step by step: of n numbers of each, or one b for each `cols` of them. */
+static void step_by_step(void *to, unsigned op, unsigned result, const void *a, unsigned a_elem,
+			 const void *b, unsigned b_elem, size_t n, size_t cols, unsigned spread)
+{
+	static float x[MIXED_MOST], y[MIXED_MOST], few[MIXED_MOST];
+	static uint16_t narrow[MIXED_MOST];
+	struct isa_uop u = { .op = (uint8_t)op, .elem = ELEM_F32 };
+
+	convert(x, ELEM_F32, a, a_elem, spread & UOP_SPREAD_A ? 1 : n);
+	convert(few, ELEM_F32, b, b_elem, spread & UOP_SPREAD_B ? 1 : n / cols);
+	for (size_t i = 0; i < n; i++)
+		y[i] = few[spread & UOP_SPREAD_B ? 0 : i / cols];
+	if (op != UOP_CVT)
+		sim_uop_kernel(SIM_AVX512, &u)(x, x, y, NULL, n, spread & UOP_SPREAD_A, 0);
+	if (!mixed[result].again) {
+		convert(to, mixed[result].elem, x, ELEM_F32, n);
+		return;
+	}
+	convert(narrow, mixed[result].elem, x, ELEM_F32, n);
+	convert(to, ELEM_F32, narrow, mixed[result].elem, n);
+}
+
+static void same_numbers(const void *got, const void *want, unsigned result, size_t n,
+			 const char *what, unsigned op)
+{
+	unsigned elem = mixed[result].again ? ELEM_F32 : mixed[result].elem;
+	unsigned bytes = elem_bytes(elem);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *g = (const char *)got + i * bytes, *w = (const char *)want + i * bytes;
+
+		if (memcmp(g, w, bytes) && !(decode(elem, g).nan && decode(elem, w).nan))
+			fail_msg("%s, op 0x%x, result %u, element %zu of %zu", what, op, result, i,
+				 n);
+	}
+	assert_int_equal(((const unsigned char *)got)[n * bytes], 0x5a);
+}
+
+/* n numbers of each side, in every mix of spread ones, and rows of n. */
+static void mix(unsigned op, unsigned a, unsigned b, unsigned result, size_t n, const void *from_a,
+		const void *from_b)
+{
+	uint64_t aux = sim_mixed_aux(mixed[a].lies, mixed[b].lies, mixed[result].lies);
+	static float got[MIXED_MOST + 1], want[MIXED_MOST];
+	size_t rows = MIXED_MOST / n < 4 ? MIXED_MOST / n : 4;
+
+	for (unsigned spread = 0; spread < (op == UOP_CVT ? 1 : 3); spread++) {
+		memset(got, 0x5a, sizeof(got));
+		sim_uop_mixed(SIM_AVX512, op)(got, from_a, op == UOP_CVT ? NULL : from_b, NULL, n,
+					      spread, aux);
+		step_by_step(want, op, result, from_a, mixed[a].elem, from_b, mixed[b].elem, n, 1,
+			     spread);
+		same_numbers(got, want, result, n, "alone", op);
+	}
+	if (op == UOP_CVT)
+		return;
+	memset(got, 0x5a, sizeof(got));
+	sim_uop_mixed_by_row(SIM_AVX512, op)(got, from_a, from_b, NULL, rows, 0,
+					     aux | n << SIM_MIXED_COLS);
+	step_by_step(want, op, result, from_a, mixed[a].elem, from_b, mixed[b].elem, rows * n, n,
+		     0);
+	same_numbers(got, want, result, rows * n, "by rows", op);
+	if (a != b)
+		return;
+	memset(got, 0x5a, sizeof(got));
+	sim_uop_mixed(SIM_AVX512, op)(got, from_a, from_a, NULL, n, 0, aux);
+	step_by_step(want, op, result, from_a, mixed[a].elem, from_a, mixed[b].elem, n, 1, 0);
+	same_numbers(got, want, result, n, "of one", op);
+}
+
+/* Kernels that read and write narrow numbers give what conversions beside the operation do. */
+static void narrow_numbers_are_as_converted(void **state)
+{
+	static const uint8_t ops[] = { UOP_ADD, UOP_SUB, UOP_MUL, UOP_DIV, UOP_MIN, UOP_MAX,
+				       UOP_CVT };
+	static float a[3][MIXED_MOST], b[3][MIXED_MOST];
+
+	(void)state;
+	assert_null(sim_uop_mixed(SIM_PORTABLE, UOP_ADD));
+	if (!__builtin_cpu_supports("avx512bw"))
+		return;
+	assert_null(sim_uop_mixed(SIM_AVX512, UOP_POW));
+	_mm_setcsr(_mm_getcsr() | 0x8040);
+	for (size_t i = 0; i < MIXED_MOST; i++) {
+		static const float special[] = {
+			0, -0.0f, INFINITY, -INFINITY, NAN, 1, 65519, 65520, 0x1p-24f, 0x1.01p0f,
+			0x1.03p0f, 0x1.feffffp127f,
+		};
+		float x = (float)random64() / 0x1p60f - 8, y = (float)random64() / 0x1p62f;
+
+		a[SIM_WIDE][i] = i % 3 ? x : special[i / 3 % 12];
+		b[SIM_WIDE][i] = i % 5 ? y : special[i / 5 % 12];
+	}
+	for (unsigned k = SIM_BF16; k <= SIM_F16; k++) {
+		convert(a[k], mixed[k].elem, a[SIM_WIDE], ELEM_F32, MIXED_MOST);
+		convert(b[k], mixed[k].elem, b[SIM_WIDE], ELEM_F32, MIXED_MOST);
+	}
+	for (size_t op = 0; op < sizeof(ops); op++)
+		for (unsigned kinds = 0; kinds < 3 * 3 * 5; kinds++)
+			for (size_t n = 1; n <= MIXED_MOST; n += n < 140 ? 1 : 7)
+				mix(ops[op], kinds % 3, kinds / 3 % 3, kinds / 9, n, a[kinds % 3],
+				    b[kinds / 3 % 3]);
+	_mm_setcsr(_mm_getcsr() & ~0x8040u);
+}
+
+/* ---- bodies of them ---- */
+
+#define BODY_STEPS 12
+#define BODY_POINTS 6000
+
+/* A body of conversions and operations, in no order but that it is one; *is_row of each value. */
+static void draw_body(struct vt_insn *in, unsigned narrow, bool *is_row)
+{
+	static const uint8_t ops[] = { UOP_ADD, UOP_SUB, UOP_MUL, UOP_DIV, UOP_MIN, UOP_MAX };
+	uint8_t elem[2 + BODY_STEPS] = { in->op[0].elem, in->op[1].elem };
+	unsigned n = 2;
+
+	for (unsigned i = 0; i < BODY_STEPS; i++, n++) {
+		uint64_t r = random64();
+		/* mostly what was made last */
+		unsigned a = n - 1 - (unsigned)(r % 2 && n > 2 ? r / 2 % n : 0);
+		unsigned b = (unsigned)(r >> 8) % n;
+		struct isa_uop *u = &in->uop[i];
+
+		*u = vt_uop(ops[r >> 16 & 7 ? (r >> 16) % 6 : 0], ELEM_F32, a, b, 0);
+		is_row[n] = is_row[a] && is_row[b];
+		elem[n] = ELEM_F32;
+		if (elem[a] == ELEM_F32 && elem[b] == ELEM_F32 && r >> 24 & 3)
+			continue;
+		is_row[n] = is_row[a];
+		if (elem[a] == ELEM_F32 && in->head.body.row_rank && !is_row[a] && !(r >> 26 & 7)) {
+			*u = vt_uop(UOP_RMAX, ELEM_F32, a, 0, 0);
+			is_row[n] = true;
+			continue;
+		}
+		*u = vt_uop(UOP_CVT, elem[a], a, 0, 0);
+		u->to = elem[n] = (uint8_t)(elem[a] == ELEM_F32 ? narrow : ELEM_F32);
+	}
+	/* two that are full; inputs are */
+	for (unsigned j = 0; j < 2; j++) {
+		unsigned v = j ? (unsigned)(random64() % n) : n - 1;
+
+		while (is_row[v])
+			v--;
+		in->op[2 + j].value = (uint8_t)v;
+		in->op[2 + j].elem = elem[v];
+	}
+}
+
+/* Lays an operand out over rows by cols points; its b: along both, rows, columns or neither. */
+static void lay(struct isa_operand *op, unsigned binding, int64_t cols, unsigned along)
+{
+	int64_t bytes = elem_bytes(op->elem);
+
+	op->binding = (uint16_t)binding;
+	op->stride[0] = along == 0 ? cols * bytes : along == 1 ? bytes : 0;
+	op->stride[1] = along == 0 || along == 2 ? bytes : 0;
+}
+
+static void run_narrow_body(struct vt *paths, unsigned n_paths, int64_t rows, int64_t cols)
+{
+	static char mem[3][4][BODY_POINTS * 4];
+	unsigned narrow = random64() % 2 ? ELEM_BF16 : ELEM_F16;
+	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 2, .n_in = 2,
+		.n_out = 2, .n_uop = BODY_STEPS, .row_rank = random64() % 2,
+		.dim = { rows, cols, 1, 1, 1, 1, 1, 1 } } } };
+	bool is_row[2 + BODY_STEPS] = { false };
+	static float from[BODY_POINTS];
+
+	for (size_t i = 0; i < BODY_POINTS; i++)
+		from[i] = 0.5f + (float)(random64() % 4096) / 1024;
+	in.op[0].elem = (uint8_t)narrow;
+	in.op[1].elem = (uint8_t)(random64() % 2 ? narrow : ELEM_F32);
+	lay(&in.op[0], 0, cols, 0);
+	lay(&in.op[1], 1, cols, (unsigned)(random64() % 4));
+	draw_body(&in, narrow, is_row);
+	lay(&in.op[2], 2, cols, 0);
+	lay(&in.op[3], 3, cols, 0);
+	for (unsigned p = 0; p < n_paths; p++) {
+		struct sim_run run;
+
+		convert(mem[p][0], narrow, from, ELEM_F32, BODY_POINTS);
+		convert(mem[p][1], in.op[1].elem, from, ELEM_F32, BODY_POINTS);
+		assert_int_equal(vt_run(&paths[p], &in, (struct vt_mem[]){
+			{ mem[p][0], BODY_POINTS * 4 }, { mem[p][1], BODY_POINTS * 4 },
+			{ mem[p][2], BODY_POINTS * 4 }, { mem[p][3], BODY_POINTS * 4 } }, 4, &run),
+			0);
+	}
+	for (unsigned p = 1; p < n_paths; p++)
+		for (unsigned j = 2; j < 4; j++)
+			for (int64_t i = 0; i < rows * cols; i++) {
+				unsigned elem = in.op[j].elem, bytes = elem_bytes(elem);
+				const char *x = mem[0][j] + i * bytes, *y = mem[p][j] + i * bytes;
+
+				if (memcmp(x, y, bytes) &&
+				    !(decode(elem, x).nan && decode(elem, y).nan))
+					fail_msg("path %u, %s, %lld by %lld, output %u: %lld",
+						 p, elem_text(narrow), (long long)rows,
+						 (long long)cols, j, (long long)i);
+			}
+}
+
+/* Whatever of a body's conversions is left out, each path gives the same. */
+static void bodies_of_narrow_numbers_are_alike(void **state)
+{
+	static const int64_t cols[] = { 1, 7, 16, 30, 48, 100, 159, 160, 300 };
+	static const char *const names[] = { "portable", "avx2", "avx512" };
+	struct vt paths[3];
+	unsigned n = 0;
+
+	(void)state;
+	while (n < 3 && vt_open(&paths[n], names[n], 1))
+		n++;
+	if (n == 3)
+		for (unsigned k = 0; k < 2700; k++)
+			run_narrow_body(paths, n, 1 + (int64_t)(random64() % 20), cols[k % 9]);
+	for (unsigned p = 0; p < n; p++)
+		vt_close(&paths[p]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_converts_exactly),
 		cmocka_unit_test(sixteen_bits_round_to_even),
+		cmocka_unit_test(narrow_numbers_are_as_converted),
+		cmocka_unit_test(bodies_of_narrow_numbers_are_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
