@@ -25,6 +25,16 @@
 #define GRAIN_BYTES (32 << 10)
 #define MOST_SHORT 2048		/* bytes of a row, to be copied among others like it */
 #define MOST_EACH 16		/* elements of one that do not lie side by side */
+/* Elements of 4 bytes, of a row that is picked from registers rather than one by one; of every
+ * fourth one. */
+#define LEAST_COLUMN 9
+#define LEAST_FOURTHS 16
+/* Rather than turned, with the rows between them: of two, of three, and at most; and what three
+ * reach over, which the nearest cache is to hold. */
+#define LEAST_OF_TWO 9
+#define LEAST_OF_THREE 16
+#define LONG_COLUMN 256
+#define MOST_OF_THREE (32 << 10)
 #define SHUFFLED_ROWS 4		/* so many at least that places of their elements are loaded for */
 #define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
@@ -493,8 +503,34 @@ static void cut_blocks(struct copy_plan *p)
 		p->across = whole_lines(SQUARE * SQUARE / rows, line);
 }
 
+/* Whether a row's elements are picked from registers, a few of them at a time. */
+static bool is_picked(const struct sim_load *load, const struct copy_plan *p)
+{
+	unsigned last = p->rank - 1;
+	int64_t least = magnitude(p->from[last]) < 4 * SIM_MOST_STEP ? LEAST_COLUMN : LEAST_FOURTHS;
+
+	return load->cpu->path == SIM_AVX512 && p->bytes == 4 && p->dim[last] >= least &&
+	       p->to[last] == 4 && magnitude(p->from[last]) <= 4 * SIM_MOST_STEP &&
+	       sim_column(load->cpu->path, 4, p->from[last] / 4);
+}
+
+/* Whether rows whose elements take turns in memory, along dim `turn`, are sooner picked than
+ * turned. */
+static bool is_unzipped(const struct sim_load *load, const struct copy_plan *p, int turn)
+{
+	unsigned last = p->rank - 1;
+	int64_t step = magnitude(p->from[last]) / 4, reach = p->dim[last] * step * 4;
+
+	if (turn < 0 || !is_picked(load, p) || p->dim[last] > LONG_COLUMN)
+		return false;
+	for (unsigned d = (unsigned)turn + 1; d < last && reach <= MOST_OF_THREE; d++)
+		reach *= p->dim[d];
+	return step == 2 ? p->dim[last] >= LEAST_OF_TWO :
+	       step == 3 && p->dim[last] >= LEAST_OF_THREE && reach <= MOST_OF_THREE;
+}
+
 /* What copies rows that are so short that the way to each of them counts. */
-static copy_few_fn *few_of(const struct copy_plan *p)
+static copy_few_fn *few_of(const struct sim_load *load, const struct copy_plan *p)
 {
 	static copy_few_fn *const each[] = {
 		short_each_1, short_each_2, short_each_4, short_each_8, short_each_16,
@@ -509,6 +545,8 @@ static copy_few_fn *few_of(const struct copy_plan *p)
 	/* row_1() takes every other byte by registers, even so few */
 	if (p->bytes == 1 && p->from[last] == 2 && p->to[last] == 1)
 		most = MOST_EACH / 2;
+	if (is_picked(load, p))
+		most = LEAST_COLUMN - 1;
 	if (p->from[last] != p->bytes || p->to[last] != p->bytes)
 		return p->dim[last] <= most ? each[__builtin_ctz(p->bytes)] :
 			p->column ? short_column : NULL;
@@ -527,6 +565,8 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 	int turn = is_shuffled ? -1 : find_turn(p);
 	uint64_t each;
 
+	if (is_unzipped(load, p, turn))
+		turn = -1;
 	p->units = 1;
 	for (unsigned d = 0; d < last; d++)
 		if ((int)d != turn)
@@ -547,7 +587,7 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		if (p->to[last] == p->bytes && !(p->from[last] % p->bytes))
 			p->column = sim_column(load->cpu->path, p->bytes, p->from[last] / p->bytes);
 		if (!is_shuffled)
-			p->few = few_of(p);
+			p->few = few_of(load, p);
 	}
 	each = p->total / p->units + 1;
 	p->grain = each > GRAIN_BYTES ? 1 : GRAIN_BYTES / each;

@@ -335,50 +335,86 @@ sim_uop_fn *const PATH(sim_uop_by_row)[UOP_BY_ROW] = { plus_row, minus_row, time
 #ifdef __AVX512F__
 #define PLACES(S) _mm512_setr_epi32(0, S, 2 * S, 3 * S, 4 * S, 5 * S, 6 * S, 7 * S, 8 * S, 9 * S, \
 				    10 * S, 11 * S, 12 * S, 13 * S, 14 * S, 15 * S)
+/* What n elements reach over, a bit each. */
+#define REACH(S, n) (((uint64_t)1 << ((S) * ((n) - 1) + 1)) - 1)
+/* So many elements at least, if there are no more, are one part of a register; of those behind
+ * whole registers each is sooner copied alone. Of four registers that pays for 16 alone. */
+#define LEAST_PART(S) ((S) < 4 ? 9 : 16)
+/* S registers from `from` on, or of 16 of their lanes each those that `is` has. */
+static inline __attribute__((always_inline))
+void load_all(__m512i *v, const uint32_t *from, const unsigned s, uint64_t is)
+{
+	for (unsigned k = 0; k < s; k++)
+		v[k] = is == UINT64_MAX ? _mm512_loadu_si512(from + 16 * k) :
+			_mm512_maskz_loadu_epi32((__mmask16)(is >> 16 * k), from + 16 * k);
+}
+
 /* As column_4_* of transpose_kernels.h: the last of S registers ends right before the element that
- * is next, which has to be there. Places count modulo what is picked from, so those beyond the
- * first two registers are the right ones of the others. */
+ * is next, which has to be there; of the last ones what they reach over is read.
+ * Places count modulo what is picked from, so those beyond the first two registers are the right
+ * ones of the others. */
 #define COLUMN(S, MORE) \
+static inline __m512i column_of_##S(const uint32_t *src, uint64_t is) \
+{ \
+	__m512i v[S], x; \
+	load_all(v, src, S, is); \
+	x = _mm512_permutex2var_epi32(v[0], PLACES(S), v[1]); \
+	MORE \
+	return x; \
+} \
 static void column_##S(void *to, const void *from, size_t n) \
 { \
 	const uint32_t *src = from; \
 	uint32_t *dst = to; \
-	for (; n > 16; n -= 16, dst += 16, src += 16 * (S)) { \
-		__m512i x = _mm512_permutex2var_epi32(_mm512_loadu_si512(src), PLACES(S), \
-						      _mm512_loadu_si512(src + 16)); \
-		MORE \
-		_mm512_storeu_si512(dst, x); \
-	} \
-	for (; n; n--, dst++, src += (S)) \
-		memcpy(dst, src, sizeof(*dst)); \
+	const bool is_part = n >= LEAST_PART(S) && n < 16; \
+	for (; n > 16; n -= 16, dst += 16, src += 16 * (S)) \
+		_mm512_storeu_si512(dst, column_of_##S(src, UINT64_MAX)); \
+	if (n == 16) \
+		_mm512_storeu_si512(dst, column_of_##S(src, REACH(S, 16))); \
+	else if (is_part) \
+		_mm512_mask_storeu_epi32(dst, (__mmask16)((1u << n) - 1), \
+					 column_of_##S(src, REACH(S, n))); \
+	else \
+		for (; n; n--, dst++, src += (S)) \
+			memcpy(dst, src, sizeof(*dst)); \
 }
 COLUMN(2,)
-COLUMN(3, x = _mm512_mask_permutexvar_epi32(x, 0xf800, PLACES(3), _mm512_loadu_si512(src + 32));)
+COLUMN(3, x = _mm512_mask_permutexvar_epi32(x, 0xf800, PLACES(3), v[2]);)
 COLUMN(4, x = _mm512_mask_blend_epi32(0xff00, x, _mm512_permutex2var_epi32(
-		_mm512_loadu_si512(src + 32), PLACES(4), _mm512_loadu_si512(src + 48)));)
+		v[2], PLACES(4), v[3]));)
 #undef COLUMN
 /* From the last to the first: the first of S registers begins right behind the element that is
  * next. */
 #define BACK(S, MORE) \
-static void back_##S(void *to, const void *from, size_t n) \
+static inline __m512i back_of_##S(const uint32_t *src, uint64_t is) \
 { \
 	const __m512i place = _mm512_sub_epi32(_mm512_set1_epi32(16 * (S) - 1), PLACES(S)); \
+	__m512i v[S], x; \
+	load_all(v, src - 16 * (S) + 1, S, is); \
+	x = _mm512_permutex2var_epi32(v[0], place, v[1]); \
+	MORE \
+	return x; \
+} \
+static void back_##S(void *to, const void *from, size_t n) \
+{ \
 	const uint32_t *src = from; \
 	uint32_t *dst = to; \
-	for (; n > 16; n -= 16, dst += 16, src -= 16 * (S)) { \
-		const uint32_t *low = src - 16 * (S) + 1; \
-		__m512i x = _mm512_permutex2var_epi32(_mm512_loadu_si512(low), place, \
-						      _mm512_loadu_si512(low + 16)); \
-		MORE \
-		_mm512_storeu_si512(dst, x); \
-	} \
-	for (; n; n--, dst++, src -= (S)) \
-		memcpy(dst, src, sizeof(*dst)); \
+	const bool is_part = n >= LEAST_PART(S) && n < 16; \
+	for (; n > 16; n -= 16, dst += 16, src -= 16 * (S)) \
+		_mm512_storeu_si512(dst, back_of_##S(src, UINT64_MAX)); \
+	if (n == 16) \
+		_mm512_storeu_si512(dst, back_of_##S(src, REACH(S, 16) << ((S) - 1))); \
+	else if (is_part) \
+		_mm512_mask_storeu_epi32(dst, (__mmask16)((1u << n) - 1), \
+			back_of_##S(src, REACH(S, n) << ((S) * (17 - n) - 1))); \
+	else \
+		for (; n; n--, dst++, src -= (S)) \
+			memcpy(dst, src, sizeof(*dst)); \
 }
 BACK(2,)
-BACK(3, x = _mm512_mask_permutexvar_epi32(x, 0x3f, place, _mm512_loadu_si512(low + 32));)
+BACK(3, x = _mm512_mask_permutexvar_epi32(x, 0x3f, place, v[2]);)
 BACK(4, x = _mm512_mask_blend_epi32(0xff, x, _mm512_permutex2var_epi32(
-		_mm512_loadu_si512(low + 32), place, _mm512_loadu_si512(low + 48)));)
+		v[2], place, v[3]));)
 #undef BACK
 sim_column_fn *const sim_wide_back_avx512[SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
 	back_2, back_3, back_4,

@@ -124,6 +124,35 @@ static void few_rows_turned(struct vt *t, const char *path)
 			}
 }
 
+/* Short rows whose elements take turns, forwards and backwards, put apart from each other: few and
+ * many of them, near each other and far. */
+static void rows_that_take_turns(struct vt *t, const char *path)
+{
+	static const int64_t some[] = { 8, 9, 10, 15, 16, 17, 21, 31, 63, 255, 256, 257 };
+	uint64_t seed = 23;
+
+	(void)path;
+	for (unsigned i = 0; i < 12; i++)
+		for (int64_t s = 2; s <= 5; s++)
+			for (unsigned k = 0; k < 8; k++) {
+				int64_t n = some[i], bytes = k & 1 ? 4 : 2;
+				int64_t rows = k & 2 ? 3 : 70000 / n;
+				int64_t all = n * s * rows * bytes;
+				struct isa_copy c = { .rank = 3, .elem_bytes = (uint8_t)bytes,
+					.dim = { s, rows, n },
+					.src.stride = { bytes, n * s * bytes, s * bytes },
+					.dst.stride = { n * bytes, n * s * bytes, bytes } };
+
+				if (k & 4) {
+					c.src.offset = (n - 1) * s * bytes;
+					c.src.stride[2] = -s * bytes;
+					c.dst.stride[0] = n * rows * bytes;
+					c.dst.stride[1] = n * bytes;
+				}
+				compare(t, &seed, &c, (uint64_t)all, (uint64_t)all);
+			}
+}
+
 /* Fewer columns than a line has, fewer rows than a unit has of these, and some more of both; the
  * rows of the destination are pages apart, and are not. */
 static void units_are_cut(struct vt *t, const char *path)
@@ -339,6 +368,12 @@ static void units_of_any_size_match(void **state)
 	in_each_path(units_are_cut);
 }
 
+static void rows_that_take_turns_match(void **state)
+{
+	(void)state;
+	in_each_path(rows_that_take_turns);
+}
+
 static void few_rows_turned_match(void **state)
 {
 	(void)state;
@@ -492,6 +527,7 @@ int main(void)
 		cmocka_unit_test(copies_past_the_caches_match),
 		cmocka_unit_test(large_copies_match),
 		cmocka_unit_test(few_rows_turned_match),
+		cmocka_unit_test(rows_that_take_turns_match),
 		cmocka_unit_test(units_of_any_size_match),
 		cmocka_unit_test(short_rows_match),
 		cmocka_unit_test(repeated_elements_match),
