@@ -13,8 +13,10 @@ enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD
 /* Rows shorter than this are spread into a full array: dearer than a call only if
  * there is much to write. */
 #define SHORT_COLS 160
-/* Columns that a kernel of sim_uop_mixed() does at once, where they are a row's last. */
+/* Columns that a kernel of sim_uop_mixed() does at once, by rows. */
 #define MIXED_COLS 16
+/* The numbers of shorter rows are spread, but for rows of exactly so many. */
+#define LEAST_MIXED_COLS 24
 /* Shorter ones are so even if a kernel takes row values as such. */
 #define LEAST_COLS 16
 /* Keeps equal places of different buffers from meeting in one cache set. */
@@ -53,11 +55,11 @@ struct sim_body {
 	struct step step[];
 };
 
-/* Whether kernels of sim_uop_mixed() take such rows one by one: an end that fills no register takes
- * as long as some of those before it. */
+/* Whether kernels of sim_uop_mixed() take such rows one by one: where an end that fills no register
+ * is half of a row, what it takes is more than to spread the row's number. */
 static inline bool is_mixed_row(size_t cols)
 {
-	return cols >= SHORT_COLS || cols % MIXED_COLS == 0;
+	return cols >= LEAST_MIXED_COLS || cols % MIXED_COLS == 0;
 }
 
 /* Leads the scratch. */

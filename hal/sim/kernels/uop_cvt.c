@@ -706,20 +706,41 @@ KERNEL(name) \
 	(void)rc; \
 	name##_all(dst, &a, &b, aux >> 8 & 15, n); \
 } \
-/* From the last row to the first: dst may be where b's numbers are. */ \
+INLINE void name##_rows(char *dst, const char *ra, const char *rb, unsigned of_a, unsigned of_b, \
+			unsigned lies, size_t n, size_t cols) \
+{ \
+	const __mmask16 few = (__mmask16)((1u << cols % 16) - 1); \
+	while (n-- > 0) { \
+		const struct mixed a = mixed_of(ra + n * cols * mixed_bytes(of_a), of_a, false); \
+		const __m512 y = mixed_of(rb + n * mixed_bytes(of_b), of_b, true).one; \
+		char *to = dst + n * cols * mixed_bytes(lies); \
+		size_t i = 0; \
+		for (; i + 16 <= cols; i += 16) \
+			store_some(to, OP(widened(&a, i, of_a, 0xffff), y), lies, i, 0xffff); \
+		if (few) \
+			store_some(to, OP(widened(&a, i, of_a, few), y), lies, i, few); \
+	} \
+} \
+/* From the last row to the first: dst may be where b's numbers are. Rows are short, so how their \
+ * numbers lie is asked once for all of them. */ \
 KERNEL(name##_by_row) \
 { \
 	const size_t cols = aux >> SIM_MIXED_COLS; \
-	const unsigned of_a = aux & 15, of_b = aux >> 4 & 15, lies = aux >> 8 & 15; \
+	const unsigned of_b = aux >> 4 & 15; \
 	(void)rc, (void)spread; \
-	while (n-- > 0) { \
-		const struct mixed a = mixed_of((const char *)ra + n * cols * mixed_bytes(of_a), \
-						of_a, false); \
-		const struct mixed b = mixed_of((const char *)rb + n * mixed_bytes(of_b), of_b, \
-						true); \
-		name##_all((char *)dst + n * cols * mixed_bytes(lies), &a, &b, lies, cols); \
+	switch (aux & 0xf0f) { \
+	EACH_RESULT(name, SIM_WIDE) \
+	EACH_RESULT(name, SIM_BF16) \
+	EACH_RESULT(name, SIM_F16) \
 	} \
 }
+#define WITH_RESULT(name, of_a, lies) case of_a | lies << 8: \
+		name##_rows(dst, ra, rb, of_a, of_b, lies, n, cols); \
+		return;
+#define EACH_RESULT(name, of_a) \
+	WITH_RESULT(name, of_a, SIM_WIDE) WITH_RESULT(name, of_a, SIM_BF16) \
+	WITH_RESULT(name, of_a, SIM_F16) WITH_RESULT(name, of_a, SIM_AGAIN_BF16) \
+	WITH_RESULT(name, of_a, SIM_AGAIN_F16)
 #define LEAST_OF(x, y) extreme_of(x, y, true)
 #define MOST_OF(x, y) extreme_of(x, y, false)
 #define FIRST_OF(x, y) ((void)(y), (x))
