@@ -155,7 +155,7 @@ static void ends_of_blocks(void **state)
 		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_F64, ELEM_F64, ELEM_F64 },
 		{ ELEM_S16, ELEM_S16, ELEM_S32 }, { ELEM_U8, ELEM_S8, ELEM_S32 },
 		{ ELEM_S32, ELEM_S32, ELEM_S32 }, { ELEM_U64, ELEM_U64, ELEM_U64 },
-		{ ELEM_PRED, ELEM_PRED, ELEM_PRED },
+		{ ELEM_PRED, ELEM_PRED, ELEM_PRED }, { ELEM_F16, ELEM_F16, ELEM_F32 },
 	};
 	static struct trial t;
 	struct vt vt[3];
