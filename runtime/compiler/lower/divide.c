@@ -270,14 +270,15 @@ static struct tc_value *least_distance(const struct joining *g)
 /*
  * Bisection leaves what is a 32nd of it or less. As all poles are
  * |tau| or more away from it, f is nearly straight there: each secant has as many
- * digits right as the two before it together.
+ * digits right as the two before it together. Through two that are right already, whose f is
+ * rounding alone, one may lead anywhere, so the last counts only if its f is no farther from 0.
  */
 static void find_roots(struct joining *g)
 {
 	const struct tc_build *b = g->b;
 	bool is_single = g->flat->elem == ELEM_F32;
 	const struct tc_type *bits = tc_with_elem(b->c, g->flat, is_single ? ELEM_S32 : ELEM_S64);
-	struct tc_value *state[4];
+	struct tc_value *state[4], *is_nearer;
 	struct bisection s = { .g = g, .most = find_origins(g) };
 	struct tc_loop loop = { .n = is_single ? 12 : 13, .body = bisect, .arg = &s };
 
@@ -295,6 +296,10 @@ static void find_roots(struct joining *g)
 	s.most = state[1];
 	loop = (struct tc_loop){ .n = is_single ? 4 : 6, .body = secant, .arg = &s };
 	tc_build_loop(b, &loop, 4, state);
+	for (unsigned i = 0; i < 2; i++)
+		state[2 + i] = tc_build1(b, TC_ABS, state[2 + i]);
+	is_nearer = tc_build_compare(b, TC_CMP_LE, state[3], state[2]);
+	state[1] = tc_build_select(b, is_nearer, state[1], state[0]);
 	g->tau = tc_build2(b, TC_MULTIPLY, g->side, state[1]);
 }
 
