@@ -424,6 +424,7 @@ static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_u
 			continue;
 		from = &b->step[v - first];
 		if (from->kind != STEP_CALL || from->n_args != 2 || from->mixed ||
+		    (!is_sum && is_by_row(b, path, facts, from)) ||
 		    (is_sum && (uops[i].op != UOP_ADD || uops[v - first].op != UOP_MUL)))
 			continue;
 		fn = sim_uop_pair_kernel(path, &uops[v - first], &uops[i], k == 1);
@@ -706,7 +707,7 @@ static void make_mixed(struct sim_body *b, enum sim_path path, const struct isa_
 	s->fn = sim_uop_mixed(path, uops[i].op);
 	s->by_row = sim_uop_mixed_by_row(path, uops[i].op);
 	s->imm = sim_mixed_aux(SIM_WIDE, SIM_WIDE, SIM_WIDE);
-	s->mixed = true;
+	s->mixed = b->mixes = true;
 }
 
 /* Step i, a conversion of what a step before it gives and nobody else reads: both are one that

@@ -17,8 +17,10 @@ enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD
 #define MIXED_COLS 16
 /* The numbers of shorter rows are spread, but for rows of exactly so many. */
 #define LEAST_MIXED_COLS 24
-/* Shorter ones are so even if a kernel takes row values as such. */
+/* Shorter ones are so even if a kernel takes row values as such, */
 #define LEAST_COLS 16
+/* and these if a pair of steps takes them. */
+#define FEW_COLS 96
 /* Keeps equal places of different buffers from meeting in one cache set. */
 #define BUFFER_GAP 192
 
@@ -51,6 +53,7 @@ struct sim_body {
 	size_t scratch;
 	size_t spread[2];	/* rooms to spread row values in */
 	uint32_t direct;
+	bool mixes;		/* some step is mixed */
 	uint8_t elem[ISA_MAX_VALUES];
 	struct step step[];
 };
@@ -60,6 +63,16 @@ struct sim_body {
 static inline bool is_mixed_row(size_t cols)
 {
 	return cols >= LEAST_MIXED_COLS || cols % MIXED_COLS == 0;
+}
+
+/* Whether a step should take one number for each row as such: in a pair of steps it would be
+ * spread. Of bodies over f32 alone that takes no longer. */
+static inline bool is_by_row(const struct sim_body *b, enum sim_path path,
+			     const struct sim_body_facts *facts, const struct step *s)
+{
+	return b->mixes && facts->row_cols >= FEW_COLS && facts->row_cols < SHORT_COLS &&
+	       !facts->row[s->arg[0]] && facts->row[s->arg[1]] && !facts->constant[s->arg[1]] &&
+	       sim_uop_by_row(path, s->fn);
 }
 
 /* Leads the scratch. */
