@@ -152,10 +152,10 @@ if [ -n "${PORT-}" ]; then
 	 done) &
 	injector=$!
 fi
-# Where the guest is if it does not end.
+# Where the guest is if it does not end. The last sleep keeps no pipe open for whoever reads this.
 (n=0
  while [ $n -lt "$LIMIT" ]; do sleep 1; n=$((n + 1)); done
- printf 'info status\ninfo registers -a\n' >"$WORK/monitor.in") &
+ printf 'info status\ninfo registers -a\n' >"$WORK/monitor.in") >/dev/null 2>&1 &
 asker=$!
 # shellcheck disable=SC2086
 timeout "$((LIMIT + 5))" $QEMU -accel tcg,thread=multi -cpu "${CPU:-max}" -smp 2 -m 1G \

@@ -53,7 +53,7 @@ struct sim_body {
 	size_t scratch;
 	size_t spread[2];	/* rooms to spread row values in */
 	uint32_t direct;
-	bool mixes;		/* some step is mixed */
+	bool mixes;		/* some operation, not conversions alone, is mixed */
 	uint8_t elem[ISA_MAX_VALUES];
 	struct step step[];
 };

@@ -29,9 +29,8 @@
  * fourth one. */
 #define LEAST_COLUMN 9
 #define LEAST_FOURTHS 16
-/* Rather than turned, with the rows between them: of two, of three, and at most; and what three
- * reach over, which the nearest cache is to hold. */
-#define LEAST_OF_TWO 9
+/* Rather than turned, with the rows between them: of three, and at most; and what three reach over,
+ * which the nearest cache is to hold. */
 #define LEAST_OF_THREE 16
 #define LONG_COLUMN 256
 #define MOST_OF_THREE (32 << 10)
@@ -59,7 +58,7 @@ struct copy_plan {
 	int64_t dim[ISA_MAX_RANK], from[ISA_MAX_RANK], to[ISA_MAX_RANK];
 	int64_t piece;		/* ROWS: elements of the last dim in one unit */
 	copy_few_fn *few;	/* ROWS of which each is a unit and short; else NULL */
-	sim_column_fn *column;	/* ROWS: what copies one, or NULL */
+	sim_column_fn *column;	/* what copies a row, or NULL; ROWS use it */
 	sim_shuffle_fn *rows;	/* ROWS: what permutes short ones, or NULL */
 	struct sim_shuffle shuffle;
 	unsigned turned;	/* TURN: the dim contiguous in the source; the last one is
@@ -507,11 +506,11 @@ static void cut_blocks(struct copy_plan *p)
 static bool is_picked(const struct sim_load *load, const struct copy_plan *p)
 {
 	unsigned last = p->rank - 1;
-	int64_t least = magnitude(p->from[last]) < 4 * SIM_MOST_STEP ? LEAST_COLUMN : LEAST_FOURTHS;
 
-	return load->cpu->path == SIM_AVX512 && p->bytes == 4 && p->dim[last] >= least &&
-	       p->to[last] == 4 && magnitude(p->from[last]) <= 4 * SIM_MOST_STEP &&
-	       sim_column(load->cpu->path, 4, p->from[last] / 4);
+	if (load->cpu->path != SIM_AVX512 || p->bytes != 4 || !p->column)
+		return false;
+	return p->dim[last] >= (magnitude(p->from[last]) < 4 * SIM_MOST_STEP ? LEAST_COLUMN :
+				LEAST_FOURTHS);
 }
 
 /* Whether rows whose elements take turns in memory, along dim `turn`, are sooner picked than
@@ -519,14 +518,17 @@ static bool is_picked(const struct sim_load *load, const struct copy_plan *p)
 static bool is_unzipped(const struct sim_load *load, const struct copy_plan *p, int turn)
 {
 	unsigned last = p->rank - 1;
-	int64_t step = magnitude(p->from[last]) / 4, reach = p->dim[last] * step * 4;
+	int64_t step, times;
 
 	if (turn < 0 || !is_picked(load, p) || p->dim[last] > LONG_COLUMN)
 		return false;
-	for (unsigned d = (unsigned)turn + 1; d < last && reach <= MOST_OF_THREE; d++)
-		reach *= p->dim[d];
-	return step == 2 ? p->dim[last] >= LEAST_OF_TWO :
-	       step == 3 && p->dim[last] >= LEAST_OF_THREE && reach <= MOST_OF_THREE;
+	step = magnitude(p->from[last]) / 4;
+	if (step == 2)
+		return true;
+	times = MOST_OF_THREE / (step * 4 * p->dim[last]);
+	for (unsigned d = (unsigned)turn + 1; d < last; d++)
+		times /= p->dim[d];
+	return step == 3 && p->dim[last] >= LEAST_OF_THREE && times;
 }
 
 /* What copies rows that are so short that the way to each of them counts. */
@@ -565,6 +567,8 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 	int turn = is_shuffled ? -1 : find_turn(p);
 	uint64_t each;
 
+	if (p->to[last] == p->bytes && !(p->from[last] % p->bytes))
+		p->column = sim_column(load->cpu->path, p->bytes, p->from[last] / p->bytes);
 	if (is_unzipped(load, p, turn))
 		turn = -1;
 	p->units = 1;
@@ -584,8 +588,6 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->may_stream = p->from[last] == p->bytes && p->to[last] == p->bytes &&
 				p->dim[last] >= STREAM_ROW / p->bytes && p->total >= STREAM_BYTES;
 		p->units *= (uint64_t)((p->dim[last] + p->piece - 1) / p->piece);
-		if (p->to[last] == p->bytes && !(p->from[last] % p->bytes))
-			p->column = sim_column(load->cpu->path, p->bytes, p->from[last] / p->bytes);
 		if (!is_shuffled)
 			p->few = few_of(load, p);
 	}

@@ -279,9 +279,10 @@ static void tiles_survive_memory(void **state)
 	}
 }
 
-/* What is at every n-th place, from the first or from the last one on, of memory that ends with the
- * last one. */
 #define COLUMN_PAGE ((size_t)4096)
+
+/* What is at every n-th place, from the first or from the last one on, of memory that begins with
+ * the lowest one, or ends with the highest. */
 static void read_column(enum sim_path path, unsigned bytes, int64_t step, size_t n, bool is_first)
 {
 	sim_column_fn *fn = sim_column(path, bytes, step);
