@@ -34,13 +34,6 @@ struct sim_ref {
 	int64_t stride[ISA_MAX_RANK];
 };
 
-/* What a COPY that was just prepared writes. */
-struct sim_copied {
-	const struct sim_ref *dst;	/* NULL: the instruction before is none */
-	uint64_t bytes;
-	bool *stays;		/* set: in a cache, since the next instruction works on it */
-};
-
 /* Bytes of a binding. */
 struct sim_span { uint16_t binding; int64_t lo, hi; };
 /* An instruction, by index, and what it may write. */
@@ -58,7 +51,6 @@ struct sim_load {
 	unsigned n_bindings;
 	size_t scratch;		/* bytes wanted for each lane: the most of all */
 	size_t shared;		/* bytes wanted once for the run: the most of all */
-	struct sim_copied copied; /* by the instruction before; a family may take it */
 	struct sim_span keeps[SIM_MAX_KEPT];	/* what is kept of */
 	unsigned n_keeps;
 	size_t kept;		/* bytes of it, the flags before it included; or 0 */

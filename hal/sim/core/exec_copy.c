@@ -36,9 +36,9 @@
 #define MOST_OF_THREE (32 << 10)
 #define SHUFFLED_ROWS 4		/* so many at least that places of their elements are loaded for */
 #define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
-/* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
- * unless the next instruction asks for it (sim_load.copied), or a cache holds all that the program
- * works on: a line that is there is written over without being fetched first. */
+/* What goes to a memory of this size, in copies and rows of these, goes past the caches if the last
+ * one cannot hold both its source and what is made; to other chips, if that cannot hold what the
+ * program works on, theirs included. Otherwise whoever reads it next finds it there. */
 #define STREAM_MEMORY (4u << 20)
 #define STREAM_BYTES (256u << 10)
 #define STREAM_ROW 4096
@@ -69,7 +69,6 @@ struct copy_plan {
 	uint64_t total;		/* bytes */
 	bool is_put;		/* dst is in a window */
 	bool may_stream;	/* ROWS that run on in memory, long ones and many */
-	bool stays;		/* what comes next works on it, in a cache */
 };
 
 struct copy_job {
@@ -659,8 +658,6 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	choose(load, p);
 	p->move.bytes = (uint32_t)p->total;
 	load->brief = brief(p);
-	if (p->may_stream && !p->is_put)
-		load->copied = (struct sim_copied){ &p->move.dst, p->total, &p->stays };
 	return 0;
 }
 
@@ -690,9 +687,9 @@ static int run(struct sim_run *run, const void *plan)
 		return run->fault.status;
 	if (p->kind == NOTHING)
 		return 0;
-	job.streams = p->may_stream && !p->stays &&
-		      run->bytes[p->move.dst.binding] >= STREAM_MEMORY &&
-		      run->all_bytes > run->cpu->l3_bytes / 2;
+	job.streams = p->may_stream && run->bytes[p->move.dst.binding] >= STREAM_MEMORY &&
+		      (p->is_put ? run->all_bytes / 5 > run->cpu->l3_bytes / 4 :
+		       p->total > run->cpu->l3_bytes / 2);
 	if (p->is_put)
 		return put(run, p, &job);
 	run->read_bytes += p->total;

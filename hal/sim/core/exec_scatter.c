@@ -216,21 +216,6 @@ static void choose_loops(const struct sim_load *load, struct scatter_plan *p,
 		p->hits_fn = fns->by_hits[loops];
 }
 
-/* A table that was copied to here, and that updates as large as half of it or larger come back
- * to at random: if it leaves the others half of the last cache, it is better kept there. */
-static void keep_copied(struct sim_load *load, const struct scatter_plan *p)
-{
-	const struct sim_copied *c = &load->copied;
-	const struct sim_ref *dst = &p->dst[0];
-	double updates = (double)p->w.batches * (double)p->w.window * elem_bytes(dst->elem);
-
-	if (c->dst && c->dst->binding == dst->binding && !c->dst->reg && !dst->reg &&
-	    c->dst->offset + c->dst->lo < dst->offset + dst->hi &&
-	    dst->offset + dst->lo < c->dst->offset + c->dst->hi &&
-	    c->bytes <= load->cpu->l3_bytes / 2 && updates >= (double)c->bytes / 2)
-		*c->stays = true;
-}
-
 static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 			   const void **plan)
 {
@@ -283,7 +268,6 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	p->index_bytes = sim_walk_index_bytes(&p->w, s->idx.elem);
 	p->is_sorted = insn->flags & ISA_FLAG_SORTED;
 	find_short_cut(load, body, uops, p);
-	keep_copied(load, p);
 	for (unsigned j = 0; j < p->k; j++) {
 		refs[2 * j] = &p->upd[j];
 		refs[2 * j + 1] = &p->dst[j];

@@ -222,8 +222,6 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 	const struct isa_insn_info *info = isa_insn_info(insn->op);
 	int status;
 
-	if (insn->op != ISA_SCATTER)
-		load->copied.dst = NULL;
 	out->offset = (uint32_t)load->offset;
 	if (!info->mnemonic)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no opcode 0x%x", insn->op);

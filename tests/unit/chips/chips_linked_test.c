@@ -301,6 +301,19 @@ static void sums_go_round(void **state)
 		}
 }
 
+/* Sums of more than most CPUs' caches hold, so that puts go past them: all is there when the
+ * signal is. */
+static void large_sums_go_round(void **state)
+{
+	struct meeting m = { .n = N, .elements = 1 << 20 };
+
+	(void)state;
+	prepare(&m, ring_all_reduce);
+	for (unsigned turn = 0; turn < 3; turn++)
+		meet(&m, turn);
+	unload(&m);
+}
+
 static void all_meet_all(void **state)
 {
 	struct meeting m = { .n = N, .elements = 512 };
@@ -827,6 +840,7 @@ int main(void)
 		cmocka_unit_test(puts_are_there_when_the_signal_is),
 		cmocka_unit_test(links_count_what_they_carry),
 		cmocka_unit_test(sums_go_round),
+		cmocka_unit_test(large_sums_go_round),
 		cmocka_unit_test(all_meet_all),
 		cmocka_unit_test(runs_queue_up),
 		cmocka_unit_test(a_parked_run_leaves_its_engine),

@@ -291,8 +291,8 @@ static void rows_end_where_they_should(struct vt *t, const char *path)
 }
 
 /* To a memory of about 4 MiB, where copies of 256 KiB and rows of 4 KiB go past caches that do not
- * hold both operands twice: on both sides of these, from and to any byte of a line, rows that end
- * within one or within a set of pages. */
+ * hold both source and destination: on both sides of these, from and to any byte of a line, rows
+ * that end within one or within a set of pages. */
 static void copies_past_the_caches(struct vt *t, const char *path)
 {
 	static const int64_t rows[][2] = {
@@ -315,7 +315,7 @@ static void copies_past_the_caches(struct vt *t, const char *path)
 					      .dst = { .stride = { n + gap, 1 },
 						       .offset = (uint64_t)to } };
 
-			t->sim->cpu.l3_bytes = 2 * (from_bytes + to_bytes) - (which ? 2 : 0);
+			t->sim->cpu.l3_bytes = 2 * (size_t)(rows[k][0] * n) - (which ? 2 : 0);
 			compare(t, &seed, &c, from_bytes, to_bytes);
 		}
 }
