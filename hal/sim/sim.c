@@ -17,7 +17,6 @@
 #include "hal/sim/sim_internal.h"
 
 #define MAX_DEVICES 64u
-#define MAX_LANES 256u
 #define HBM_UNIT ((uint64_t)2 << 20)
 #define HBM_DEFAULT ((uint64_t)4 << 30)
 #define HBM_MOST ((uint64_t)1 << 44)
@@ -64,9 +63,9 @@ static int parse_word(const char *word, struct sim_options *out, struct err *err
 		out->hbm_bytes = n;
 	} else if (!strncmp(word, "lanes=", 6)) {
 		n = parse_size(word + 6);
-		if (n < 1 || n > MAX_LANES)
+		if (n < 1 || n > SIM_MAX_LANES)
 			return err_set(err, ERR_INVALID_ARGUMENT,
-				       "\"%s\": give 1 to %u lanes", word, MAX_LANES);
+				       "\"%s\": give 1 to %u lanes", word, SIM_MAX_LANES);
 		out->lanes = (unsigned)n;
 	} else if (!strcmp(word, "check")) {
 		out->check = true;
@@ -115,7 +114,7 @@ static unsigned usable_cpus(void)
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return 1;
 	n = CPU_COUNT(&set);
-	return n < 1 ? 1 : n > (int)MAX_LANES ? MAX_LANES : (unsigned)n;
+	return n < 1 ? 1 : n > (int)SIM_MAX_LANES ? SIM_MAX_LANES : (unsigned)n;
 }
 
 /* ---- devices ---- */
@@ -316,7 +315,7 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 	int code;
 
 	if (n_cards > MAX_DEVICES || n_functions > MAX_DEVICES || n > MAX_DEVICES ||
-	    hbm % (n_functions * HBM_UNIT) || hbm > HBM_MOST || options->lanes > MAX_LANES)
+	    hbm % (n_functions * HBM_UNIT) || hbm > HBM_MOST || options->lanes > SIM_MAX_LANES)
 		return err_set(err, ERR_INVALID_ARGUMENT, "a model of %u devices with %u "
 			       "functions, %llu bytes of HBM and %u lanes", n_cards, n_functions,
 			       (unsigned long long)hbm, options->lanes);

@@ -24,6 +24,7 @@ struct mm_job {
 	struct sim_product_job j;
 	uint8_t *panels;
 	int64_t batch, n0, n;
+	int64_t *rows_of;	/* of each lane: whose a it has, if they are kept, from 1 on */
 };
 
 /* n elements `step` bytes apart, side by side: in place if they are. */
@@ -111,12 +112,27 @@ static int64_t fewer_columns(int64_t n, int64_t n_blocks, int64_t nb)
 	return few < nb ? few : nb - line;
 }
 
+#define ALONG_ROWS 400		/* for each lane; of more, to pack b once is as fast, */
+#define ALONG_COLS 128		/* or of fewer columns for each */
+
+/* Whether blocks of some rows and columns pack a once for each lane, and b with the sums of their
+ * first rows, each for itself: lanes need not meet, and panels do not leave a lane's caches. */
+static bool packs_apart(const struct sim_load *load, const struct mm_plan *p)
+{
+	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], lanes = load->cpu->lanes;
+
+	return p->mm.way == SIM_BY_PANELS && p->mm.along && p->batches == 1 &&
+	       m >= SIM_PRODUCT_ALONG && m < ALONG_ROWS * lanes && n >= ALONG_COLS * lanes;
+}
+
 /* Blocks of one product, each of which packs its own panels. It is cut so that every lane has
  * some of it, at the longer side. */
-static void cut(const struct sim_load *load, struct mm_plan *p)
+static void cut(struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
 	int64_t lanes = load->cpu->lanes, wanted = tasks_of(p->ns, lanes), tasks;
+	bool is_apart = packs_apart(load, p);
+	int64_t even = (is_apart ? 8 : 4) * lanes;
 
 	p->m_blocks = blocks(m, p->mm.most_rows, mr, &p->mb);
 	/* To read lines of b as long as they are is faster, and one row's sums stay in L1. */
@@ -125,10 +141,10 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 	for (;;) {
 		tasks = p->batches * p->m_blocks * p->n_blocks;
 		/* A few tasks that the lanes cannot share evenly are cut, too. */
-		if (p->ns < 20000 || (tasks >= wanted &&
-				      (tasks >= 4 * lanes || !(tasks % lanes))))
+		if (p->ns < 20000 || (tasks >= wanted && (tasks >= even || !(tasks % lanes))))
 			break;
-		bool by_rows = p->mb > p->nb || p->nb <= SIM_PRODUCT_LINE;
+		bool by_rows = p->nb <= SIM_PRODUCT_LINE ||
+			       (is_apart ? p->nb <= ALONG_COLS : p->mb > p->nb);
 
 		if (by_rows && p->mb <= mr)
 			break;
@@ -138,6 +154,8 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 			p->n_blocks = blocks(n, fewer_columns(n, p->n_blocks, p->nb),
 					     SIM_PRODUCT_LINE, &p->nb);
 	}
+	if (is_apart && p->n_blocks > lanes)
+		sim_product_keep_a(load, &p->mm, p->mb);
 }
 
 #define SHARED_BYTES ((size_t)32 << 20)	/* most of b's panels that are shared at a time */
@@ -174,7 +192,7 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 	line = sim_product_packed(&p->mm, SIM_PRODUCT_LINE);
 	if (line > SHARED_BYTES / (SIM_PRODUCT_NB / SIM_PRODUCT_LINE))
 		return false;
-	if (m < FEW_ROWS * lanes)
+	if (m < FEW_ROWS * lanes || packs_apart(load, p))
 		return false;
 	tasks = (m + mb - 1) / mb;
 	tasks = tasks < tasks_of(ns, lanes) ? tasks_of(ns, lanes) : tasks;
@@ -193,7 +211,7 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 		p->phase = n;
 	p->n_blocks = blocks(p->phase, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
 	if (p->n_blocks > 1)
-		sim_product_keep_a(load, &p->mm);
+		sim_product_keep_a(load, &p->mm, p->mb);
 	else
 		join_rows(p, lanes);
 	p->piece = p->nb;
@@ -436,8 +454,24 @@ static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		find_batch(p, rest / p->m_blocks, &t, index);
 		index[p->rank - 2] = m0;
 		index[p->rank - 1] = n0;
+		if (p->mm.keeps_a) {
+			t.has_a = job->rows_of[lane] == rest + 1;
+			job->rows_of[lane] = rest + 1;
+		}
 		run_task(&t, index, sim_scratch(job->j.run, lane));
 	}
+}
+
+static void run_all_blocks(struct mm_job *job)
+{
+	const struct mm_plan *p = job->j.plan;
+	int64_t rows_of[SIM_MAX_LANES];
+
+	if (p->mm.keeps_a)
+		memset(rows_of, 0, job->j.run->cpu->lanes * sizeof(*rows_of));
+	job->rows_of = rows_of;
+	sim_parallel(job->j.run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
+		     run_blocks, job);
 }
 
 /* ---- many small products ---- */
@@ -776,8 +810,7 @@ static int run_mm(struct sim_run *run, const void *plan)
 		sim_parallel(run, ((uint64_t)p->batches + SIM_PRODUCT_TINY - 1) / SIM_PRODUCT_TINY,
 			     1, p->ns, run_products, &job);
 	else
-		sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
-			     run_blocks, &job);
+		run_all_blocks(&job);
 	return 0;
 }
 

@@ -330,12 +330,24 @@ static void place(struct sim_load *load, struct sim_product *mm, int64_t n)
 	sim_need_scratch(load, at);
 }
 
-void sim_product_keep_a(struct sim_load *load, struct sim_product *mm)
+void sim_product_keep_a(struct sim_load *load, struct sim_product *mm, int64_t rows)
 {
-	if (mm->panels_k > SIM_PRODUCT_KEPT)
+	int64_t mb = mm->panels.kernel.mb, n = rows / mb + !!(rows % mb);
+
+	if (mm->panels_k > SIM_PRODUCT_KEPT || n > SIM_PRODUCT_KEPT / mm->panels_k)
 		return;
 	mm->keeps_a = true;
-	sim_need_scratch(load, mm->a_at + up(panel_a(mm)) * (size_t)mm->panels_k);
+	sim_need_scratch(load, mm->a_at + up(panel_a(mm)) * (size_t)(n * mm->panels_k));
+}
+
+/* Where a panel of the block of rows from `row` on is. */
+static uint8_t *place_of_a(const struct sim_product *mm, uint8_t *scratch, unsigned row, int64_t at)
+{
+	size_t block = row / mm->panels.kernel.mb;
+
+	if (!mm->keeps_a)
+		return scratch + mm->a_at;
+	return scratch + mm->a_at + (block * (size_t)mm->panels_k + (size_t)at) * up(panel_a(mm));
 }
 
 /* Whether an input is all that is added to the sums, which are those of one panel: a kernel adds
@@ -403,6 +415,7 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			mm->copied |= 1u << (mm->value[j] - 1);
 	mm->is_direct = !body->n_uop && mm->n_out == 1 && !mm->value[0] &&
 			out[0].elem == mm->acc;
+	mm->along = mm->panels.kernel.few && mm->panels.b.elem == mm->panels.kernel.b;
 	plan_k(mm);
 	mm->adds = adds_alone(mm, body, in, out, uops);
 	place(load, mm, body->dim[body->rank - 1]);
@@ -547,6 +560,12 @@ static bool packs_b(const struct sim_product_task *t)
 	return !t->packed && !is_few(t);
 }
 
+/* Whether it does so with the sums of its first rows, but for columns that fill no line. */
+static bool packs_along(const struct sim_product_task *t)
+{
+	return t->mm->along && packs_b(t) && t->rows >= SIM_PRODUCT_ALONG;
+}
+
 #define IN_PLACE_COLS 128	/* for more, to read a packed a is worth the packing, */
 #define IN_PLACE_BYTES 2048	/* unless its rows are as close to each other in memory */
 #define MOST_PITCH ((int64_t)1 << 24)
@@ -572,8 +591,26 @@ static const uint8_t *in_place(const struct sim_product_task *t, unsigned row, i
 	return at;
 }
 
+/* Where b lies that the first rows of a task pack: the panel at `at`, and behind it if `more`. */
+static void find_lines(const struct sim_product_task *t, uint8_t *s, int64_t at, bool more,
+		       struct sim_product_step *x)
+{
+	const struct sim_product *mm = t->mm;
+	const uint8_t **lines = (void *)(s + mm->panels.lines_at);
+	unsigned n;
+	int64_t k = place_on_k(mm, at, &n);
+
+	mm->panels.b.lines(t, k, n, lines);
+	x->lines = lines;
+	if (!more)
+		return;
+	k = place_on_k(mm, at + 1, &n);
+	mm->panels.b.lines(t, k, n, lines + SIM_PRODUCT_KU);
+	x->next_lines = lines + SIM_PRODUCT_KU;
+}
+
 /* Adds to the sums of some rows what panels from .. to along k give; b's are there, or needed
- * none. */
+ * none, or the first rows make them. */
 static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
 		     int64_t from, int64_t to, const uint8_t *b, uint8_t *sums)
 {
@@ -582,7 +619,7 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 	unsigned n;
 
 	for (int64_t at = from; at < to && !sim_stopped(t->run); at++) {
-		uint8_t *a = s + mm->a_at + (mm->keeps_a ? (size_t)at * up(panel_a(mm)) : 0);
+		uint8_t *a = place_of_a(mm, s, row, at);
 		int64_t k = place_on_k(mm, at, &n);
 		struct sim_product_step x = { .a = a, .ku = units_of(mm, n), .rows = rows,
 			.b = b + (size_t)(at - from) * panel_b(mm, t->cols), .cols = t->cols,
@@ -608,6 +645,8 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 			mm->panels.kernel.few(&x, lines, is_near(t), s + mm->few_at);
 			continue;
 		}
+		if (!row && packs_along(t))
+			find_lines(t, s, at, at + 1 < to, &x);
 		mm->panels.kernel.fn(&x);
 	}
 }
@@ -733,13 +772,15 @@ static void run_by_panels(const struct sim_product_task *t, void *scratch)
 	int64_t depth = t->packed ? INT64_MAX / 2 : t->rows > mb ? SIM_PRODUCT_DEPTH : 1;
 	size_t line = (size_t)t->cols * mm->acc_bytes;
 	uint8_t *s = scratch, *b = s + mm->b_at;
+	unsigned first = packs_along(t) ? t->cols / SIM_PRODUCT_LINE * SIM_PRODUCT_LINE : 0;
+	bool packs = packs_b(t) && first < t->cols;
 
 	for (int64_t from = 0; (from < mm->panels_k || !from) && !sim_stopped(t->run);
 	     from += depth) {
 		int64_t to = mm->panels_k - from < depth ? mm->panels_k : from + depth;
 
-		for (int64_t at = from; at < to && packs_b(t) && !sim_stopped(t->run); at++)
-			sim_product_pack(t, s, at, 0, t->cols,
+		for (int64_t at = from; at < to && packs && !sim_stopped(t->run); at++)
+			sim_product_pack(t, s, at, first, t->cols - first,
 					 b - (size_t)from * panel_b(mm, t->cols));
 		for (unsigned i = 0; i < t->rows; i += mb) {
 			unsigned rows = t->rows - i < mb ? t->rows - i : mb;

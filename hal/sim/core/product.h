@@ -21,7 +21,7 @@
 
 #define SIM_PRODUCT_SUMS (4u << 20)	/* most bytes of a block's sums */
 #define SIM_PRODUCT_DEPTH 8u		/* most panels of b along k that a task packs at a time */
-#define SIM_PRODUCT_KEPT 16u		/* most panels of a that a lane keeps */
+#define SIM_PRODUCT_KEPT 32		/* most panels of a that a lane keeps */
 
 #define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
@@ -45,6 +45,7 @@ struct sim_product {
 	unsigned ku;		/* units of a panel along k: all have as many but the last */
 	int64_t panels_k;	/* panels along k */
 	bool keeps_a;		/* sim_product_keep_a() */
+	bool along;		/* b may be packed with the sums of a task's first rows */
 	enum sim_product_way way;
 	unsigned most_rows;	/* of a block */
 	uint64_t read_bytes, write_bytes;	/* by the epilogue; the family adds its sides */
@@ -105,9 +106,9 @@ size_t sim_product_packed(const struct sim_product *mm, int64_t cols);
  * the panel number `at` along k to where a task with the same columns looks in `packed`. */
 void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t at,
 		      unsigned first, unsigned cols, uint8_t *packed);
-/* To be called after prepare() if tasks of at most the kernel's mb rows follow each other that
- * differ in their columns alone: the panels of a are kept, unless there are too many. */
-void sim_product_keep_a(struct sim_load *load, struct sim_product *mm);
+/* To be called after prepare() if tasks of at most so many rows follow each other that differ in
+ * their columns alone: the panels of a are kept, unless there are too many. */
+void sim_product_keep_a(struct sim_load *load, struct sim_product *mm, int64_t rows);
 /* To be called after prepare(): chooses the way of so many products, each of rows by cols, but for
  * SIM_IN_PLACE, of which the family knows. */
 void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols);

@@ -23,12 +23,15 @@
 
 enum sim_path { SIM_PORTABLE, SIM_AVX2, SIM_AVX512 };
 
+#define SIM_MAX_LANES 256u
+
 struct sim_cpu {
 	enum sim_path path;	/* the widest vector path allowed */
 	bool avx512_bf16, avx512_vnni;	/* with SIM_AVX512 only, as AMX */
 	bool bf16_slow;		/* avx512_bf16 has half the rate of FMAs of f32 */
 	bool amx_bf16, amx_int8;	/* the process was let use tiles, too */
-	unsigned lanes;		/* threads of a job; the creator of the sim sets it */
+	unsigned lanes;		/* threads of a job; the creator of the sim sets it: 1 to
+				 * SIM_MAX_LANES */
 	size_t l1_bytes, l3_bytes;	/* caches of one core, or a usual size if unknown */
 };
 

@@ -30,6 +30,7 @@
 #define SIM_PRODUCT_NB_LONE 4096u	/* and of one row for which b is not packed */
 #define SIM_PRODUCT_FEW 16u		/* most rows for which b is not packed, */
 #define SIM_PRODUCT_FEW_NEAR 40u	/* if a cache holds it, */
+#define SIM_PRODUCT_ALONG 24u		/* least rows of which the first pack b */
 #define SIM_PRODUCT_ROOM 528u		/* and sums from row to row: not a power of two */
 #define SIM_PRODUCT_TINY 16u		/* small products side by side */
 
@@ -70,6 +71,11 @@ struct sim_product_step {
 	const uint8_t *soon;
 	int64_t soon_pitch;
 	unsigned n_soon, soon_bytes;
+	/* Where b's units of one element lie in memory, or NULL: for a kernel that has a `few`, and
+	 * SIM_PRODUCT_ALONG rows and more. It writes whole lines of columns of the panel b, which
+	 * holds the others only, as it reads them for the first rows. next_lines: of the panel
+	 * that is read after this, or NULL; it fetches them. */
+	const uint8_t *const *lines, *const *next_lines;
 };
 typedef void sim_product_fn(const struct sim_product_step *step);
 

@@ -21,6 +21,20 @@
 
 typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may_alias));
 
+#ifndef SIM_PRODUCT_COLUMNS
+#define SIM_PRODUCT_COLUMNS
+/* What is read of b beside a panel, with each unit of it. */
+struct columns {
+	const uint8_t *const *from;	/* the columns themselves, which go to the panel; or NULL */
+	size_t from_at;
+	const uint8_t *const *soon;	/* the columns behind them, which are fetched; or NULL: */
+	size_t soon_at;
+	uint32_t done, step;		/* of these, in 64 bytes, 16 bits of them a fraction */
+	const uint8_t *next;		/* are in a panel, `apart` bytes further each time */
+	size_t apart;
+};
+#endif
+
 static inline void FETCH(const uint8_t *from, unsigned bytes)
 {
 	for (unsigned at = 0; at < bytes; at += 64)
@@ -28,9 +42,8 @@ static inline void FETCH(const uint8_t *from, unsigned bytes)
 }
 
 static inline __attribute__((always_inline)) void
-PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
-      const SUM *less, const uint8_t *next, size_t apart, const unsigned mr, const unsigned vecs,
-      unsigned cols)
+PANEL(const UNIT *a, UNIT *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
+      const SUM *less, struct columns c, const unsigned mr, const unsigned vecs, unsigned cols)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
@@ -61,13 +74,26 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 	for (unsigned i = 0; i < (mr + 2) / 3; i++)
 		third[i] = a + 3 * i * pitch;
 	for (unsigned k = 0; k < x->ku; k++, b += SIM_PRODUCT_LINE) {
+		const UNIT *line = c.from ? (const UNIT *)(const void *)(c.from[k] + c.from_at) : b;
 		VEC col[VECS];
 
-		__builtin_prefetch(next, 0, 2);
-		next += apart;
+		if (c.soon) {
+			unsigned done = c.done >> 16, parts = LINE_BYTES / 64;
+			const uint8_t *soon = c.soon[done / parts] + c.soon_at;
+
+			__builtin_prefetch(soon + done % parts * 64, 0, 2);
+			c.done += c.step;
+		} else {
+			__builtin_prefetch(c.next, 0, 2);
+			c.next += c.apart;
+		}
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs; v++)
-			col[v] = *(const VEC *)(b + v * LANES);
+			col[v] = *(const VEC *)(line + v * LANES);
+		if (c.from)
+#pragma GCC unroll 16
+			for (unsigned v = 0; v < vecs; v++)
+				*(VEC *)(b + v * LANES) = col[v];
 #pragma GCC unroll 16
 		for (unsigned i = 0; i < mr; i++) {
 			UNIT row = third[i / 3][i % 3 * pitch];
@@ -119,16 +145,12 @@ void NAME(const struct sim_product_step *x)
 	const uint8_t *soon = x->soon;
 
 	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
-		const UNIT *line = (const UNIT *)x->b + (size_t)j * x->ku;
-		const uint8_t *next = (const uint8_t *)(line + (size_t)SIM_PRODUCT_LINE * x->ku);
+		UNIT *line = (UNIT *)(uintptr_t)x->b + (size_t)j * x->ku;
+		struct columns c = { .apart = apart, .next = (const uint8_t *)
+				     (line + (size_t)SIM_PRODUCT_LINE * x->ku) };
 		unsigned wide = x->cols - j, i = 0;
 
-		/* Whole sets of rows, then what is left in fewer and fewer, but for 16 of them,
-		 * which are eight twice: four cost as much. All columns, or half of them if
-		 * that is enough. */
-#define ROWS(n, vecs) \
-		for (; MR >= (n) && i + (n) <= x->rows && \
-		     ((n) != 12 || x->rows - i != 16); i += (n)) { \
+#define SET(n, vecs) do { \
 			for (unsigned r = 0; r < part && left; r++, left--) { \
 				FETCH(soon, x->soon_bytes); \
 				soon += x->soon_pitch; \
@@ -136,9 +158,32 @@ void NAME(const struct sim_product_step *x)
 			PANEL((const UNIT *)x->a + (size_t)i * x->a_pitch, line, \
 			      (SUM *)x->sums + (size_t)i * x->ld + j, x, x->before ? \
 			      (const SUM *)x->before + (size_t)i * x->before_ld + j : NULL, \
-			      less ? less + i : NULL, next, apart, (n), (vecs), wide); \
-			next += x->ku * apart; \
+			      less ? less + i : NULL, c, (n), (vecs), wide); \
+			c.next += x->ku * apart; \
+			c.done += x->ku * c.step; \
+			i += (n); \
+		} while (0)
+#ifdef FEW
+		_Static_assert(MR <= SIM_PRODUCT_ALONG, "");
+		if (x->lines && wide >= SIM_PRODUCT_LINE) {
+			bool is_last = wide < 2 * SIM_PRODUCT_LINE && x->next_lines;
+
+			c.soon = is_last ? x->next_lines : x->lines;
+			c.soon_at = is_last ? 0 : (j + SIM_PRODUCT_LINE) * sizeof(UNIT);
+			c.step = (LINE_BYTES / 64 << 16) / down;
+			c.from = x->lines;
+			c.from_at = j * sizeof(UNIT);
+			SET(MR, VECS);
+			c.from = NULL;
 		}
+#endif
+		/* Whole sets of rows, then what is left in fewer and fewer, but for 16 of them,
+		 * which are eight twice: four cost as much. All columns, or half of them if
+		 * that is enough. */
+#define ROWS(n, vecs) \
+		for (; MR >= (n) && i + (n) <= x->rows && \
+		     ((n) != 12 || x->rows - i != 16);) \
+			SET(n, vecs);
 		if (wide <= SIM_PRODUCT_LINE / 2)
 			ROWS(MR, VECS / 2)
 		ROWS(MR, VECS)
@@ -146,6 +191,7 @@ void NAME(const struct sim_product_step *x)
 		ROWS(4, VECS)
 		ROWS(1, VECS)
 #undef ROWS
+#undef SET
 	}
 }
 

@@ -579,20 +579,20 @@ static void large_products(void **state)
 	free(want);
 }
 
-/*
- * Products of which the lanes share b's panels, around what decides of it: rows for each lane,
- * work (k of 555 and 556 on AVX-512), few batches, panels of a that are kept and too many of
- * them, more of b than is shared at a time, rows of several tasks that are joined. Sums are exact,
- * so that all paths give the same bytes; some rows are held against plain loops.
- */
+/* Products of which the lanes share b's panels or pack them with the sums of their first rows,
+ * around what decides of it: rows and columns for each lane, how b lies, work, few batches, kept
+ * panels of a and too many, more of b than is shared at a time, joined rows. Sums are exact, so
+ * that all paths give the same; some rows are held against loops. */
 static void shared_panels(void **state)
 {
-	static const struct { int64_t batch, m, n, k; } sizes[] = {
-		{ 1, 95, 1030, 600 }, { 1, 96, 1030, 600 }, { 1, 143, 700, 600 },
-		{ 1, 144, 700, 600 }, { 1, 300, 300, 555 }, { 1, 300, 300, 556 },
-		{ 1, 577, 1030, 257 }, { 3, 200, 545, 500 }, { 2, 385, 133, 1000 },
-		{ 1, 150, 1025, 4096 }, { 1, 150, 1025, 4097 }, { 1, 147, 2049, 4096 },
-		{ 1, 5003, 40, 400 }, { 1, 3461, 513, 70 },
+	static const struct { int64_t batch, m, n, k; bool turned; } sizes[] = {
+		{ 1, 23, 1030, 600, 0 }, { 1, 24, 1030, 600, 0 }, { 1, 96, 700, 600, 1 },
+		{ 1, 287, 383, 300, 0 }, { 1, 288, 384, 300, 0 }, { 1, 300, 300, 555, 1 },
+		{ 1, 399, 128, 520, 0 }, { 1, 400, 127, 556, 0 }, { 1, 577, 1030, 257, 1 },
+		{ 1, 799, 256, 257, 0 }, { 1, 800, 255, 257, 0 }, { 3, 200, 545, 500, 0 },
+		{ 1, 1199, 385, 70, 0 }, { 1, 1200, 384, 70, 0 }, { 2, 385, 133, 1000, 1 },
+		{ 1, 200, 1537, 4096, 0 }, { 1, 200, 1537, 4097, 0 }, { 1, 290, 1025, 8192, 1 },
+		{ 1, 290, 1025, 8193, 1 }, { 1, 5003, 40, 400, 0 }, { 1, 3461, 513, 70, 0 },
 	};
 	struct vt vt[3];
 	unsigned n_paths = ty_open(vt);
@@ -607,7 +607,7 @@ static void shared_panels(void **state)
 		size_t bytes = (size_t)(4 * batch * m * n);
 		float *a = malloc(a_bytes), *b = malloc(b_bytes), *out = malloc(bytes);
 		float *first = NULL;
-		bool turned = s % 2;	/* b's columns lie along k */
+		bool turned = sizes[s].turned;	/* b's columns lie along k */
 		struct isa_mm mm = { .insn.op = ISA_MM, .acc = ELEM_F32, .k = k, .a_k_stride = 4,
 			.a = { .elem = ELEM_F32, .stride = { 4 * m * k, 4 * k, 0 } },
 			.b = { .elem = ELEM_F32, .binding = 1,
