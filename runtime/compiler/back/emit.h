@@ -3,7 +3,7 @@
 #define TC_BACK_EMIT_H
 /*
  * The back end's state, private to back/: where values live (plan.c, looks.c, room.c), whether two
- * accesses meet (alias.c), the code being written (asm.c), and the rules from ops to
+ * accesses meet (alias.c), the code being written (asm.c, copy.c), and the rules from ops to
  * instructions (emit*.c).
  *
  * A value's home is a buffer and an affine range of it. Buffers are in the temporaries, an
@@ -180,6 +180,9 @@ bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_valu
 /* `old`: what lives in the home's memory before v, or NULL. */
 void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
 	     const struct buffer *old);
+/* Whether a home of that type meets one of taken[n]. */
+bool tc_home_meets(const struct home *h, const struct tc_type *t, const struct home *taken,
+		   const struct tc_type *const *taken_type, unsigned n);
 /* A temporary that lives until the end of the op being emitted. */
 struct home tc_scratch(struct emit *e, const struct tc_type *t);
 /* v's home becomes a view of from's buffer. */
@@ -191,6 +194,28 @@ void tc_release(struct emit *e, uint32_t position);
 void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type *t);
 enum tc_alias tc_alias_homes(const struct home *a, const struct tc_type *at,
 			     const struct home *b, const struct tc_type *bt);
+bool tc_is_dense(const struct home *h, const struct tc_type *t);
+/* Strides for the new dims, if the old ones can be split and joined so. */
+bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
+			const struct tc_type *to, int64_t *out);
+/* An element's worth of zeros, of any type; strides are 0. */
+struct home tc_zeros(struct emit *e);
+void tc_dense_strides(const struct tc_type *t, int64_t *stride);
+/* Reads an integer scalar into a fresh register. */
+uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
+/* The register of a pred that the instruction before stored; where another did, it is read. */
+uint8_t tc_load_condition(struct emit *e, const struct tc_value *v);
+
+/* ---- copy.c ---- */
+void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
+	     const struct home *src, const struct home *dst);
+/* The same to another chip's memory. */
+void tc_rput(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
+	     const struct home *src, const struct home *dst);
+void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,
+		   const struct home *dst);
+/* A home whose elements are dense: v's own, or a copy of it. */
+struct home tc_dense(struct emit *e, const struct tc_value *v);
 /* v's home, or a copy of it in a temporary if it meets one of to[n]: for what is still read
  * when those are written. */
 struct home tc_out_of_the_way(struct emit *e, const struct tc_value *v,
@@ -200,19 +225,6 @@ struct home tc_out_of_the_way(struct emit *e, const struct tc_value *v,
  * is saved first. Entries of equal places cost nothing. from[] is overwritten. */
 struct move { struct home from, to; const struct tc_type *type; };
 void tc_move_all(struct emit *e, struct move *moves, unsigned n);
-bool tc_is_dense(const struct home *h, const struct tc_type *t);
-/* Strides for the new dims, if the old ones can be split and joined so. */
-bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
-			const struct tc_type *to, int64_t *out);
-/* A home whose elements are dense: v's own, or a copy of it. */
-struct home tc_dense(struct emit *e, const struct tc_value *v);
-/* An element's worth of zeros, of any type; strides are 0. */
-struct home tc_zeros(struct emit *e);
-void tc_dense_strides(const struct tc_type *t, int64_t *stride);
-/* Reads an integer scalar into a fresh register. */
-uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
-/* The register of a pred that the instruction before stored; where another did, it is read. */
-uint8_t tc_load_condition(struct emit *e, const struct tc_value *v);
 
 /* ---- room.c ---- */
 void tc_plan_rooms(struct emit *e);
@@ -260,13 +272,6 @@ void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t)
 void tc_note_empty(struct emit *e, const struct home *h, const struct tc_type *t);
 uint8_t tc_reg(struct emit *e);
 struct isa_operand tc_operand(const struct home *h, unsigned elem);
-void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
-	     const struct home *src, const struct home *dst);
-/* The same to another chip's memory. */
-void tc_rput(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
-	     const struct home *src, const struct home *dst);
-void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,
-		   const struct home *dst);
 _Noreturn void tc_refuse(struct emit *e, const char *why);
 /* The same for `what` of n dims, more than ISA_MAX_RANK: says what to do. */
 _Noreturn void tc_refuse_dims(struct emit *e, const char *what, unsigned n);

@@ -462,8 +462,8 @@ struct home *tc_place_line(struct emit *e, const struct tc_value *v, unsigned d)
 	return h;
 }
 
-static bool meets(const struct home *h, const struct tc_type *t, const struct home *taken,
-		  const struct tc_type *const *taken_type, unsigned n)
+bool tc_home_meets(const struct home *h, const struct tc_type *t, const struct home *taken,
+		   const struct tc_type *const *taken_type, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (taken[i].buf &&
@@ -500,9 +500,9 @@ bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_valu
 		return false;
 	for (const struct wish *w = NULL; (w = tc_next_wish(e, v, w)) && !to;)
 		if (tc_alias_homes(from, in->type, &w->home, v->type) == TC_EQUAL &&
-		    !meets(&w->home, v->type, taken, taken_type, n))
+		    !tc_home_meets(&w->home, v->type, taken, taken_type, n))
 			to = &w->home;
-	if (!to && tc_ends_for(e, v, in) && !meets(from, in->type, taken, taken_type, n))
+	if (!to && tc_ends_for(e, v, in) && !tc_home_meets(from, in->type, taken, taken_type, n))
 		to = from;
 	if (!to)
 		return false;
@@ -545,18 +545,6 @@ struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home
 	return h;
 }
 
-struct home tc_dense(struct emit *e, const struct tc_value *v)
-{
-	const struct home *h = tc_home(e, v);
-	struct home copy;
-
-	if (tc_is_dense(h, v->type))
-		return *h;
-	copy = tc_scratch(e, v->type);
-	tc_copy_value(e, v->type, h, &copy);
-	return copy;
-}
-
 struct home tc_zeros(struct emit *e)
 {
 	static const char zeros[ALIGN];
@@ -593,51 +581,4 @@ enum tc_alias tc_alias_homes(const struct home *a, const struct tc_type *at,
 	tc_walk_home(&x, a, at);
 	tc_walk_home(&y, b, bt);
 	return tc_alias(&x, &y);
-}
-
-struct home tc_out_of_the_way(struct emit *e, const struct tc_value *v,
-			      const struct home *to, const struct tc_type *const *to_type,
-			      unsigned n)
-{
-	const struct home *h = tc_home(e, v);
-	struct home safe;
-
-	if (!meets(h, v->type, to, to_type, n))
-		return *h;
-	safe = tc_scratch(e, v->type);
-	tc_copy_value(e, v->type, h, &safe);
-	return safe;
-}
-
-/* Whether copy i reads what an earlier one has written, or writes what it still reads. */
-static bool is_at_risk(const struct move *moves, unsigned i)
-{
-	const struct move *m = &moves[i];
-
-	if (tc_alias_homes(&m->to, m->type, &m->from, m->type) == TC_OVERLAP)
-		return true;
-	for (unsigned k = 0; k < i; k++)
-		if (moves[k].type && moves[k].to.buf->binding == m->from.buf->binding &&
-		    tc_alias_homes(&moves[k].to, moves[k].type, &m->from, m->type) != TC_APART)
-			return true;
-	return false;
-}
-
-void tc_move_all(struct emit *e, struct move *moves, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (moves[i].type &&
-		    tc_alias_homes(&moves[i].from, moves[i].type, &moves[i].to,
-				   moves[i].type) == TC_EQUAL)
-			moves[i].type = NULL;
-	for (unsigned i = 0; i < n; i++)
-		if (moves[i].type && is_at_risk(moves, i)) {
-			struct home safe = tc_scratch(e, moves[i].type);
-
-			tc_copy_value(e, moves[i].type, &moves[i].from, &safe);
-			moves[i].from = safe;
-		}
-	for (unsigned i = 0; i < n; i++)
-		if (moves[i].type)
-			tc_copy_value(e, moves[i].type, &moves[i].from, &moves[i].to);
 }

@@ -151,9 +151,10 @@ def test_what_moves_along_more_dims_than_an_instruction_walks(device, cpu, f):
 
 
 def test_a_copy_of_too_many_instructions_is_refused_by_name(device):
-    x = np.zeros((2,) * 21, np.int8)
+    """Gaps between all places: 10 GB of them, which nobody asks for at run time."""
+    x = jax.device_put(np.zeros((2,) * 21, np.int8), device)
     with pytest.raises(jax.errors.JaxRuntimeError, match="copies along 21 dims"):
-        jax.jit(jnp.transpose).lower(jax.device_put(x, device)).compile()
+        jax.jit(lambda x: jnp.pad(x, [(0, 1)] * 21)).lower(x).compile()
 
 
 @pytest.mark.parametrize("f", [
@@ -219,3 +220,31 @@ def test_indices_beside_those_of_dims_of_one_element(device, cpu, ones):
     at = tuple(slice(None) if d == 7 else i[d] % shape[d] for d in range(13))
     for f in (lambda x: x[at], lambda x: x.at[at].add(1)):
         agree(device, cpu, f, whole(*shape))
+
+
+# 12 dims of 2 are places of as many instructions as a copy may take, 8 are walked.
+@pytest.mark.parametrize("rank", [12, 20, 21, 22])
+def test_arrays_of_two_by_two_that_are_turned(device, rank):
+    x = np.arange(2 ** rank, dtype=np.int32).reshape([2] * rank)
+    turn = np.random.default_rng(rank).permutation(rank)
+    for f in (lambda x: x.transpose(), lambda x: x.transpose(turn),
+              lambda x: x.transpose() + 1, lambda x: x.transpose(turn)[:, 1:],
+              lambda x: x[(slice(None, None, -1), slice(None)) * (rank // 2)],
+              lambda x: x.transpose(turn)[(slice(None), slice(None, None, -1)) * (rank // 2)]):
+        got = jax.jit(f)(jax.device_put(x, device))
+        assert np.array_equal(got, f(x))
+
+
+def test_repeated_along_every_other_dim(device):
+    x = np.arange(2 ** 11, dtype=np.int16).reshape([2] * 11)
+    got = jax.jit(lambda x: lax.broadcast_in_dim(x, (2,) * 22, range(1, 22, 2)))(
+        jax.device_put(x, device))
+    assert np.array_equal(got, np.broadcast_to(x.reshape([1, 2] * 11), [2] * 22))
+
+
+def test_arrays_of_wider_dims_that_are_turned(device):
+    shape = [3, 4] * 6 + [3]
+    x = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
+    for turn in range(13)[::-1], [*range(1, 13, 2), *range(0, 13, 2)], [*range(12), 12]:
+        got = jax.jit(lambda x: x.transpose(turn))(jax.device_put(x, device))
+        assert np.array_equal(got, x.transpose(turn))
