@@ -6,6 +6,7 @@ so every sum is exact and equals the CPU backend's."""
 import jax
 import numpy as np
 import pytest
+from jaxlib import _jax
 
 lax = jax.lax
 CPU = jax.devices("cpu")[0]
@@ -231,3 +232,53 @@ def test_products_of_all_taps_are_made_where_they_fit(side, pad, most, device):
     with jax.default_device(device):
         made = jax.jit(f).lower(x, w).compile()
     assert made.memory_analysis().temp_size_in_bytes < most
+
+
+# An instruction slides along 6 dims.
+@pytest.mark.parametrize("n", [6, 7, 8])
+@pytest.mark.parametrize("groups", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("kind", [np.float32, np.int8])
+def test_many_spatial_dims(device, cpu, n, groups, kind):
+    rng = np.random.default_rng(n)
+    features, batches = groups
+    taps = [1 if d == 3 else 2 for d in range(n)]
+    lhs, rhs, out = (tuple(int(i) for i in rng.permutation(n + 2)) for _ in range(3))
+    x = rng.integers(-3, 4, [2 * batches, 2 * features] + [3] * n).astype(kind)
+    w = rng.integers(-3, 4, [2 * features * batches, 2] + taps).astype(kind)
+    x, w = x.transpose(np.argsort(lhs)), w.transpose(np.argsort(rhs))
+    dims = lax.ConvDimensionNumbers(lhs, rhs, out)
+    for strides, pad, holes, steps in (
+            ([1] * n, [(0, 0)] * n, [1] * n, [1] * n),
+            ([2 - d % 2 for d in range(n)], [(d % 2, (d + 1) % 3 - 1) for d in range(n)],
+             [2 if d in (0, n - 1) else 1 for d in range(n)],
+             [2 if d == 0 else 1 for d in range(n)])):
+        got, want = (jax.device_get(jax.jit(lambda x, w: lax.conv_general_dilated(
+            x, w, strides, pad, holes, steps, dims, features, batches,
+            preferred_element_type=np.int32 if kind == np.int8 else None))(
+                *jax.device_put((x, w), d))) for d in (device, cpu))
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_nothing_along_many_spatial_dims(device):
+    x, w = np.ones([1, 2] + [3] * 7, np.float32), np.ones([2, 2] + [2] * 7, np.float32)
+    for x, w, shape in (x[:, :0], w[:, :0], (1, 2) + (2,) * 7), (x[:0], w, (0, 2) + (2,) * 7):
+        got = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, [1] * 7, "VALID"))(
+            *jax.device_put((x, w), device))
+        assert got.shape == shape and not np.any(got)
+
+
+def test_backwards_along_many_spatial_dims(device):
+    x, w = (np.random.default_rng(7).integers(-3, 4, [2, 2] + [n] * 7).astype(np.float32)
+            for n in (3, 2))
+    args = jax.device_put((x, w), device)
+    forwards = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, [1] * 7, "VALID"))
+    text = forwards.lower(*args).as_text()
+    assert text.count("window = {") == 1 and "reverse = " in text
+    turned = text.replace("reverse = [" + ", ".join(["false"] * 7), "reverse = [" +
+                          ", ".join(["true", "false"] * 3 + ["true"]))
+    assert turned != text
+    loaded = device.client.compile_and_load(turned.encode(), [device], _jax.CompileOptions())
+    got = loaded.execute_sharded(args).disassemble_into_single_device_arrays()[0][0]
+    want = forwards(x, w[:, :, ::-1, :, ::-1, :, ::-1, :, ::-1])
+    np.testing.assert_array_equal(got, want)

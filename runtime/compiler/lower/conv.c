@@ -21,11 +21,15 @@
  * Many features in and few out give one few columns. All taps' products with the features of a
  * point are a row each of one product, which is added up tap by tap.
  *
+ * An instruction slides along few dims. Of more, one is folded at a time: its taps become features,
+ * of an array that has each element once for each tap that meets it, and its points batches.
+ *
  * What is not done: strides, dilated or reversed windows in the same dim, and windows so
  * small that to interleave costs more than the zeros.
  */
 #include <string.h>
 
+#include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/opt/fuse.h"
 
@@ -471,12 +475,161 @@ static bool multiply_by_taps(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+/* A list of dims or of numbers for each of them without number i; dims after `gone` move up. */
+static void drop_nth(struct tc_ctx *c, struct tc_op *op, const char *name, unsigned i,
+		     unsigned each, int64_t gone)
+{
+	int64_t left[2 * TC_MAX_RANK];
+	unsigned n, n_left = 0;
+	const int64_t *list = tc_attr_ints(op, name, &n);
+
+	for (unsigned k = 0; k < n; k++)
+		if (k / each != i)
+			left[n_left++] = list[k] - (gone >= 0 && list[k] > gone);
+	tc_set_ints(c, op, name, left, n_left);
+}
+
+static void move_up(struct tc_ctx *c, struct tc_op *op, const char *name, int64_t gone)
+{
+	int64_t d = tc_attr_int(op, name, 0);
+
+	tc_set_int(c, op, name, TC_ATTR_INT, d - (d > gone));
+}
+
+/* x without its dim d, which has one element. */
+static struct tc_value *drop_dim(const struct tc_build *b, struct tc_value *x, int64_t d)
+{
+	int64_t dim[TC_MAX_RANK];
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < x->type->rank; k++)
+		if (k != d)
+			dim[n++] = x->type->dim[k];
+	return tc_build_reshape(b, x, n, dim);
+}
+
+/* The input with what each tap along the dim at hand meets as a feature, and points as batches. */
+static struct tc_value *fold_input(const struct conv *v, int64_t taps, int64_t points)
+{
+	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, holes[TC_MAX_RANK] = { 0 };
+	int64_t start[TC_MAX_RANK] = { 0 }, step[TC_MAX_RANK];
+	struct tc_value *x = tc_in(v->op, 0), **part, *zero;
+	const struct tc_build *b = &v->b;
+	unsigned d = (unsigned)v->input;
+
+	part = arena_array(&b->c->arena, (size_t)taps, sizeof(*part));
+	if (!part)
+		tc_fail(b->c, ERR_RESOURCE_EXHAUSTED, v->op, "out of memory");
+	zero = tc_build_number(b, tc_tensor(b->c, (enum elem)x->type->elem, 0, NULL), 0);
+	low[d] = v->low;
+	high[d] = tc_attr_nth(v->op, "padding", 2 * v->i + 1);
+	holes[d] = v->holes - 1;
+	if (low[d] || high[d] || holes[d])
+		x = tc_build_pad(b, x, zero, low, high, holes);
+	for (unsigned k = 0; k < x->type->rank; k++)
+		step[k] = 1;
+	step[d] = tc_attr_nth(v->op, "window_strides", v->i);
+	for (int64_t k = 0; k < taps; k++) {
+		start[d] = k * tc_attr_nth(v->op, "rhs_dilation", v->i);
+		part[k] = tc_build_steps(b, x, start, step,
+					 tc_with_dim(b->c, x->type, d, points));
+	}
+	x = tc_build_join(b, (unsigned)taps, part, d);
+	x = move_inner(b, x, d, (unsigned)tc_attr_int(v->op, "input_batch_dimension", 0), points);
+	x = move_inner(b, x, d, (unsigned)tc_attr_int(v->op, "input_feature_dimension", 0), taps);
+	return drop_dim(b, x, d);
+}
+
+/* The kernel with the taps along the dim at hand as features. */
+static struct tc_value *fold_kernel(const struct conv *v, int64_t taps)
+{
+	unsigned feature = (unsigned)tc_attr_int(v->op, "kernel_input_feature_dimension", 0);
+	struct tc_value *kernel = tc_in(v->op, 1);
+
+	if (tc_attr_nth(v->op, "window_reversal", v->i)) {
+		kernel = tc_build1(&v->b, TC_REVERSE, kernel);
+		tc_set_ints(v->b.c, kernel->def, "dimensions", &v->kernel, 1);
+	}
+	kernel = move_inner(&v->b, kernel, (unsigned)v->kernel, feature, taps);
+	return drop_dim(&v->b, kernel, v->kernel);
+}
+
+/* op without the spatial dim that has the fewest taps, in its place; NULL: it is nothing but
+ * zeros, or has too many dims for this too. */
+static struct tc_op *fold_dim(struct tc_ctx *c, struct tc_op *op)
+{
+	static const char *const each[] = { "window_strides", "lhs_dilation", "rhs_dilation",
+					    "window_reversal" };
+	struct conv v = { .b = tc_build_at(c, op), .op = op, .n = tc_in(op, 0)->type->rank - 2u };
+	const struct tc_type *t = tc_out(op, 0)->type;
+	int64_t taps = INT64_MAX, points, batch, dim[TC_MAX_RANK];
+	struct tc_value *all;
+	struct tc_op *folded;
+	unsigned n = 0;
+
+	if (!t->count || !tc_in(op, 0)->type->count || !tc_in(op, 1)->type->count) {
+		tc_replace(op, tc_build_number(&v.b, t, 0));
+		return NULL;
+	}
+	if (v.n + 3 > TC_MAX_RANK)
+		return NULL;
+	for (unsigned i = 0; i < v.n; i++) {
+		int64_t d = tc_attr_nth(op, "kernel_spatial_dimensions", i);
+
+		if (size_of(tc_in(op, 1), d) < taps) {
+			taps = size_of(tc_in(op, 1), d);
+			v.kernel = d;
+			v.i = i;
+		}
+	}
+	v.holes = tc_attr_nth(op, "lhs_dilation", v.i);
+	v.low = tc_attr_nth(op, "padding", 2 * v.i);
+	v.input = tc_attr_nth(op, "input_spatial_dimensions", v.i);
+	v.output = tc_attr_nth(op, "output_spatial_dimensions", v.i);
+	batch = tc_attr_int(op, "output_batch_dimension", 0);
+	points = t->dim[v.output];
+
+	folded = tc_clone(c, op, tc_map_new(c));
+	tc_set_operand(folded, 0, fold_input(&v, taps, points));
+	tc_set_operand(folded, 1, fold_kernel(&v, taps));
+	for (unsigned k = 0; k < t->rank; k++)
+		if (k != v.output)
+			dim[n++] = t->dim[k] * (k == batch ? points : 1);
+	folded->results[0].type = tc_tensor(c, (enum elem)t->elem, n, dim);
+	for (unsigned k = 0; k < 4; k++)
+		drop_nth(c, folded, each[k], v.i, 1, -1);
+	drop_nth(c, folded, "padding", v.i, 2, -1);
+	drop_nth(c, folded, "input_spatial_dimensions", v.i, 1, v.input);
+	drop_nth(c, folded, "kernel_spatial_dimensions", v.i, 1, v.kernel);
+	drop_nth(c, folded, "output_spatial_dimensions", v.i, 1, v.output);
+	move_up(c, folded, "input_batch_dimension", v.input);
+	move_up(c, folded, "input_feature_dimension", v.input);
+	move_up(c, folded, "kernel_input_feature_dimension", v.kernel);
+	move_up(c, folded, "kernel_output_feature_dimension", v.kernel);
+	move_up(c, folded, "output_batch_dimension", v.output);
+	move_up(c, folded, "output_feature_dimension", v.output);
+	tc_build_place(&v.b, folded);
+
+	n = 0;
+	for (unsigned k = 0; k < t->rank; k++)
+		dim[k] = k == v.output ? 1 : tc_out(folded, 0)->type->dim[n++];
+	all = tc_build_reshape(&v.b, tc_out(folded, 0), t->rank, dim);
+	tc_replace(op, move_inner(&v.b, all, (unsigned)batch, (unsigned)v.output, points));
+	return folded;
+}
+
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 {
 	struct conv v = { .b = tc_build_at(c, op), .op = op, .n = tc_in(op, 0)->type->rank - 2u };
 	struct tc_value *phase[MOST_PHASES];
 	struct tc_op *part[MOST_PHASES];
 
+	if (v.n > ISA_MAX_SPATIAL) {
+		op = fold_dim(c, op);
+		if (op)
+			tc_decompose_convolution(c, op);
+		return;
+	}
 	while (v.i < v.n && !has_live_taps_apart(&v))
 		v.i++;
 	if (v.i == v.n) {

@@ -3,6 +3,7 @@
  * Arrays of more dims than an instruction runs along. Elementwise work does not look at them, a
  * reduction only at which dims it reduces, a sort at the one that it sorts along, a window at those
  * that it is wide in: neighbours become one dim, by reshapes that are views of what lies densely.
+ * A window wide along too many is laid out first.
  * Products do without dims of one element, and of them neighbours of one kind become one; where too
  * many lie apart, a side is turned first. An iota is made along its own dim and repeated. Of
  * gathers and scatters dims are one that are walked as one on all sides, and so are indices of dims
@@ -195,6 +196,129 @@ static void join_window(struct tc_ctx *c, struct tc_op *op)
 		tc_set_ints(c, copy, names[i], list[i], n);
 	tc_set_ints(c, copy, "padding", pad, 2 * n);
 	take_over(&b, op, copy);
+}
+
+/* What an instruction runs along for a window of op: results, and the window. */
+static unsigned walked_by_window(const struct tc_op *op)
+{
+	const struct tc_type *out = op->results[0].type;
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < out->rank; d++)
+		n += (out->dim[d] != 1 || out->rank <= 4) +
+		     (tc_attr_nth(op, "window_dimensions", d) != 1);
+	return n;
+}
+
+/* The same of op when the dims before `first` are one that is walked, and one of the window. */
+static unsigned walked_behind(const struct tc_op *op, unsigned first)
+{
+	const struct tc_type *out = op->results[0].type;
+	unsigned n = 2;
+
+	for (unsigned d = first; d < out->rank; d++) {
+		bool is_wide = tc_attr_nth(op, "window_dimensions", d) != 1;
+
+		n += 2u * is_wide + (!is_wide && (d == first || !is_idle(op, d) ||
+						  !is_idle(op, d - 1)));
+	}
+	return n;
+}
+
+/* x, padded with `by`, with the elements of each window along dim d put together along its first
+ * dim, each run of those that were there as often as d's windows have elements. */
+static struct tc_value *unfold(const struct tc_build *b, const struct tc_op *op, unsigned d,
+			       struct tc_value *x, struct tc_value *by)
+{
+	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, holes[TC_MAX_RANK] = { 0 };
+	int64_t start[TC_MAX_RANK] = { 0 }, step[TC_MAX_RANK], dim[TC_MAX_RANK];
+	int64_t size = tc_attr_nth(op, "window_dimensions", d);
+	struct tc_value **part = arena_array(&b->c->arena, (size_t)size, sizeof(*part));
+	const struct tc_type *t;
+
+	if (!part)
+		tc_fail(b->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	low[d + 1] = tc_attr_nth(op, "padding", 2 * d);
+	high[d + 1] = tc_attr_nth(op, "padding", 2 * d + 1);
+	holes[d + 1] = tc_attr_nth(op, "base_dilations", d) - 1;
+	if (low[d + 1] || high[d + 1] || holes[d + 1])
+		x = tc_build_pad(b, x, by, low, high, holes);
+	t = tc_with_dim(b->c, x->type, d + 1, op->results[0].type->dim[d]);
+	for (unsigned k = 0; k < t->rank; k++)
+		step[k] = 1;
+	step[d + 1] = tc_attr_nth(op, "window_strides", d);
+	for (int64_t k = 0; k < size; k++) {
+		start[d + 1] = k * tc_attr_nth(op, "window_dilations", d);
+		part[k] = tc_build_steps(b, x, start, step, t);
+	}
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[0] *= size;
+	/* The dims are taken last one first, so what d's windows have comes before the rest. */
+	return tc_build_reshape(b, tc_build_join(b, (unsigned)size, part, 0), t->rank, dim);
+}
+
+/*
+ * A window that an instruction can't run along: what it has along its first dims lies behind each
+ * other in an array of as many times the size, as one dim that the window has all of. The order in
+ * which it takes its elements stays. The padding is to change nothing (lower/window.c).
+ */
+static bool unfold_window(struct tc_ctx *c, struct tc_op *op)
+{
+	static const char *const names[] = { "window_dimensions", "window_strides",
+					     "base_dilations", "window_dilations" };
+	const struct tc_type *out = op->results[0].type;
+	struct tc_value **in = arena_array(&c->arena, op->n_operands, sizeof(*in));
+	unsigned first = 1, rank = out->rank, last, n;
+	struct tc_build b = tc_build_at(c, op);
+	int64_t list[2 * TC_MAX_RANK], dim[TC_MAX_RANK], joined = 1;
+	struct tc_op *copy;
+
+	if (walked_by_window(op) <= ISA_MAX_RANK || !out->count || !tc_in(op, 0)->type->count ||
+	    rank == TC_MAX_RANK)
+		return false;
+	if (!in)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	while (first < rank && walked_behind(op, first) > ISA_MAX_RANK)
+		first++;
+	for (unsigned i = 0; i < op->n_results; i++) {
+		struct tc_value *x = tc_in(op, i);
+
+		in[op->n_results + i] = tc_in(op, op->n_results + i);
+		memmove(dim + 1, x->type->dim, rank * sizeof(*dim));
+		dim[0] = 1;
+		x = tc_build_reshape(&b, x, rank + 1, dim);
+		for (last = first; last-- > 0;)
+			x = unfold(&b, op, last, x, in[op->n_results + i]);
+		joined = 1;
+		for (unsigned d = 0; d < first; d++)
+			joined *= x->type->dim[d + 1];
+		dim[0] = x->type->dim[0];
+		dim[1] = joined;
+		memcpy(dim + 2, x->type->dim + first + 1, (rank - first) * sizeof(*dim));
+		in[i] = tc_build_reshape(&b, x, rank - first + 2, dim);
+	}
+	copy = copy_of(&b, op, in);
+	n = rank - first;
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned d = 0; d < n; d++)
+			list[d + 2] = tc_attr_nth(op, names[i], first + d);
+		list[0] = i ? 1 : dim[0];
+		list[1] = 1;
+		tc_set_ints(c, copy, names[i], list, n + 2);
+	}
+	memset(list, 0, 4 * sizeof(*list));
+	for (unsigned d = 0; d < 2 * n; d++)
+		list[d + 4] = tc_attr_nth(op, "padding", 2 * first + d);
+	tc_set_ints(c, copy, "padding", list, 2 * n + 4);
+	dim[0] = 1;
+	dim[1] = joined;
+	memcpy(dim + 2, out->dim + first, n * sizeof(*dim));
+	for (unsigned i = 0; i < op->n_results; i++)
+		copy->results[i].type = tc_tensor(c, (enum elem)op->results[i].type->elem, n + 2,
+						  dim);
+	take_over(&b, op, copy);
+	join_window(c, copy);
+	return true;
 }
 
 /* t's dims, those that go on as one with those before them; to[d]: which of them dim d is in. */
@@ -404,6 +528,8 @@ static bool join_others(struct tc_ctx *c, struct tc_op *op)
 {
 	bool is = op->op == TC_SORT || op->op == TC_REDUCE_WINDOW || op->op == TC_DOT_GENERAL;
 
+	if (op->op == TC_REDUCE_WINDOW && unfold_window(c, op))
+		return true;
 	if (!is || !has_many_dims(op))
 		return false;
 	if (op->op == TC_SORT)

@@ -222,6 +222,77 @@ def test_indices_beside_those_of_dims_of_one_element(device, cpu, ones):
         agree(device, cpu, f, whole(*shape))
 
 
+# An instruction runs along 8 dims of a result and of its windows, and so along 4 that have both.
+
+def fold(arrays, starts, body, size, stride, pad, holes, steps):
+    """What body makes of each window, in order: (so far, element) to what is there then."""
+    found = []
+    for x, start in zip(arrays, starts):
+        wide = [max((n - 1) * h + 1, 0) for n, h in zip(x.shape, holes)]
+        full = np.full([w + sum(p) for w, p in zip(wide, pad)], start, x.dtype)
+        full[tuple(slice(p[0], p[0] + w, h) for p, w, h in zip(pad, wide, holes))] = x
+        found.append(full)
+    marks = np.zeros(found[0].shape, bool)
+    marks[tuple(slice(p[0], p[0] + w, h) for p, w, h in zip(pad, wide, holes))] = True
+    shape = [(n - (s - 1) * d - 1) // k + 1
+             for n, s, d, k in zip(found[0].shape, size, steps, stride)]
+    out = [np.full(shape, start, x.dtype) for x, start in zip(arrays, starts)]
+    for at in np.ndindex(*size):
+        part = tuple(slice(a * d, a * d + (n - 1) * k + 1, k)
+                     for a, d, n, k in zip(at, steps, shape, stride))
+        new = body(out, [x[part] for x in found])
+        out = [np.where(marks[part], y, x) for x, y in zip(out, new)]
+    return out
+
+
+def last(so_far, element):
+    """Of the elements other than 0 the last one, and what goes along with it."""
+    is_one = element[0] != 0
+    return [(np if isinstance(x, np.ndarray) else jnp).where(is_one, y, x)
+            for x, y in zip(so_far, element)]
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5, 6, 7])
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("how", ["plain", "padded", "apart", "strides"])
+def test_windows_along_many_dims(device, rank, n, how):
+    rng = np.random.default_rng(rank)
+    shape = {"apart": [2 + d % 2 for d in range(rank)], "strides": [4] * rank}.get(
+        how, [3] * (rank - 1) + [4])
+    arrays = [rng.integers(-2, 3, shape).astype(np.float32), rng.integers(0, 99, shape)][:n]
+    starts = [np.float32(7), np.int64(5)][:n]
+    size, stride, holes, steps, pad = ([1] * rank for _ in range(5))
+    pad = [(0, 0)] * rank
+    if how == "apart":
+        size = [2 if d % 3 != 1 else 1 for d in range(rank)]
+        holes = [2 if d % 3 == 2 else 1 for d in range(rank)]
+        steps = [2 if d % 2 else 1 for d in range(rank)]
+        pad = [(1, 0) if d % 2 else (0, 1) for d in range(rank)]
+    elif how == "strides":
+        size, stride = [2] * rank, [2 - d % 2 for d in range(rank)]
+    else:
+        size = [2] * rank
+        pad = [(1, 1) if how == "padded" and d % 2 else (0, 0) for d in range(rank)]
+    want = fold(arrays, starts, last, size, stride, pad, holes, steps)
+    with jax.enable_x64(True):
+        got = jax.jit(lambda *x: lax.reduce_window(list(x), starts, last, size, stride, pad, holes,
+                                                   steps))(*jax.device_put(arrays, device))
+    for x, y in zip(got, want, strict=True):
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("rank", [4, 5, 6])
+def test_sums_and_products_of_windows_along_many_dims(device, cpu, rank):
+    x = whole(*[3] * rank)
+    for join, start in (lax.add, 0), (lax.add, 2), (lax.mul, 1), (lax.max, -9), (lax.min, 1):
+        for pad in "VALID", "SAME":
+            agree(device, cpu, lambda x: lax.reduce_window(
+                x, np.float32(start), join, [2] * rank, [1] * rank, pad), x)
+            agree(device, cpu, lambda x: lax.reduce_window(
+                x[..., :0], np.float32(start), join, [2] * (rank - 1) + [1], [1] * rank, pad), x)
+
+
 # 12 dims of 2 are places of as many instructions as a copy may take, 8 are walked.
 @pytest.mark.parametrize("rank", [12, 20, 21, 22])
 def test_arrays_of_two_by_two_that_are_turned(device, rank):
