@@ -76,13 +76,18 @@ static int64_t load_int(const uint8_t *p, unsigned elem)
 }
 #undef LOAD
 
+/* In one piece, for hosts and other chips may look at it while the program runs. Addresses are
+ * aligned, and what lies there may have been written as any type. */
+#define STORE_AT(T, p, value) do { typedef T __attribute__((may_alias)) cell; \
+				   __atomic_store_n((cell *)(void *)(p), (cell)(value), \
+						    __ATOMIC_RELAXED); } while (0)
 static void store_int(uint8_t *p, int64_t value, unsigned bytes)
 {
 	switch (bytes) {
-	case 1: memcpy(p, &value, 1); break;
-	case 2: memcpy(p, &value, 2); break;
-	case 4: memcpy(p, &value, 4); break;
-	default: memcpy(p, &value, 8); break;
+	case 1: STORE_AT(uint8_t, p, value); break;
+	case 2: STORE_AT(uint16_t, p, value); break;
+	case 4: STORE_AT(uint32_t, p, value); break;
+	default: STORE_AT(uint64_t, p, value); break;
 	}
 }
 
@@ -206,8 +211,7 @@ static inline bool is_quiet(const struct sim_run *run)
 
 #define LOAD(T) do { T x; memcpy(&x, base[s->binding] + s->imm, sizeof(x)); \
 		     reg[s->rd] = (int64_t)x; } while (0)
-#define STORE(T) do { T x = (T)reg[s->rb]; \
-		      memcpy(base[s->binding] + s->imm, &x, sizeof(x)); } while (0)
+#define STORE(T) STORE_AT(T, base[s->binding] + s->imm, reg[s->rb])
 /* One that faults is left to who records that. */
 #define MOVE(n) do { const struct sim_move *m = in->plan; \
 		     const uint8_t *from = sim_at_quietly(run, &m->src); \

@@ -89,7 +89,7 @@ static void end_endless(unsigned chip)
 	/* One that has not begun would be dropped. */
 	while (!__atomic_load_n(began(chip), __ATOMIC_ACQUIRE) && clock_ns() < limit)
 		sched_yield();
-	assert_int_equal(*began(chip), 1);
+	assert_int_equal(__atomic_load_n(began(chip), __ATOMIC_ACQUIRE), 1);
 	assert_int_equal(t_reset(&t[chip], &t[chip].work), 0);
 	assert_int_equal(t_take(&t[chip], &t[chip].work), HW_ST_RESET);
 }
