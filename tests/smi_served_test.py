@@ -8,6 +8,7 @@ first; askers and servers that talk nonsense.
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -247,6 +249,20 @@ class Served(Smi):
                                  (1, 0, ""))
                 self.assertEqual(s.recv(1), b"")
             self.tell(one, "works 0")
+
+    def test_one_that_says_nothing_holds_up_no_shutdown(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            with self.serve() as at:
+                s.connect(str(at / "control.sock"))
+                s.sendall(b"x")
+                end = time.monotonic() + LIMIT_S
+                # Until the server has taken that, and waits for more.
+                while struct.unpack("i", fcntl.ioctl(s, termios.TIOCOUTQ, bytes(4)))[0]:
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.001)
+        log = (self.dir / "log").read_text(encoding="utf-8")
+        self.assertIn("asked for nothing\n", log)
+        self.assertNotIn("in time", log)
 
     def test_a_server_that_talks_nonsense_is_survived(self):
         at = self.dir / "odd"

@@ -153,13 +153,23 @@ static void serve(struct control *c, int fd)
 		return;
 	}
 	if (vfu_receive(fd, &q, sizeof(q), clock_after(CONTROL_ASK_NS))) {
-		say("pid %d, uid %u came as an operator and asked for nothing in time",
-		    (int)asker.pid, (unsigned)asker.uid);
+		say("pid %d, uid %u came as an operator and asked for nothing%s", (int)asker.pid,
+		    (unsigned)asker.uid, errno == EAGAIN ? " in time" : "");
 		return;
 	}
 	answer(c, &q, &asker, &a);
 	/* Who has gone meanwhile need not be told. */
 	vfu_send(fd, &v, 1, NULL, 0, clock_after(CONTROL_ASK_NS));
+}
+
+/* Who comes while the server ends is not waited for. */
+static void set_asker(struct control *c, int fd)
+{
+	pthread_mutex_lock(&c->lock);
+	c->asker_fd = fd;
+	if (fd >= 0 && c->quit)
+		shutdown(fd, SHUT_RD);
+	pthread_mutex_unlock(&c->lock);
 }
 
 static void *listen_for_operators(void *arg)
@@ -177,7 +187,9 @@ static void *listen_for_operators(void *arg)
 			return NULL;
 		fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0) {
+			set_asker(c, fd);
 			serve(c, fd);
+			set_asker(c, -1);
 			close(fd);
 		} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 			say("an operator can't be accepted yet: %s", strerror(errno));
@@ -190,6 +202,8 @@ int control_start(struct control *c, const char *dir, struct err *err)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 
+	pthread_mutex_init(&c->lock, NULL);
+	c->asker_fd = -1;
 	snprintf(c->path, sizeof(c->path), "%s/" CONTROL_SOCKET, dir);
 	memcpy(a.sun_path, c->path, sizeof(a.sun_path));
 	/* As with those of the devices: the lock on the folder is ours. */
@@ -213,6 +227,12 @@ void control_stop(struct control *c)
 
 	if (!c->path[0])
 		return;
+	/* What was asked for by now is answered; who says nothing is not waited for. */
+	pthread_mutex_lock(&c->lock);
+	c->quit = true;
+	if (c->asker_fd >= 0)
+		shutdown(c->asker_fd, SHUT_RD);
+	pthread_mutex_unlock(&c->lock);
 	if (c->has_thread && write(c->quit_fd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(c->thread, NULL);
 	if (c->listen_fd >= 0) {
@@ -221,4 +241,5 @@ void control_stop(struct control *c)
 	}
 	if (c->quit_fd >= 0)
 		close(c->quit_fd);
+	pthread_mutex_destroy(&c->lock);
 }

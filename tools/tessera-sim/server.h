@@ -295,6 +295,9 @@ struct control {
 	unsigned n;
 	char path[108];
 	int listen_fd, quit_fd;
+	pthread_mutex_t lock;		/* over the next two */
+	int asker_fd;			/* -1: none */
+	bool quit;
 	pthread_t thread;
 	bool has_thread;
 };
