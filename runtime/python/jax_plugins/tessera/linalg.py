@@ -127,7 +127,8 @@ def geqp3(a, pivots):
 
     def turn(k, state):
         a, order, taus = state
-        left = jnp.where(jnp.arange(m)[:, None] >= k, abs(a), 0)
+        # Of columns that are done, below the diagonal, reflectors are as large as 1.
+        left = jnp.where((jnp.arange(m)[:, None] >= k) & (columns >= k), abs(a), 0)
         scale = left.max()
         left = ((left / jnp.where(scale > 0, scale, 1)) ** 2).sum(0)
         p = jnp.where(k < n_fixed, k, jnp.argmax(jnp.where(columns >= k, left, -1)))
