@@ -253,13 +253,24 @@ def _real_sweep(w, lo, hi, since):
     block's, or padding, with zeros before its diagonal: it stays as it is."""
     (_, a, b), (before, c, d) = _part(w, (hi - 1, hi - 2), (2, 3))
     (p, r), (q, s), (_, u) = _part(w, (lo, lo), (3, 2))
-    scale = _scale_of(a, b, c, d, p, r, q, s, u)
-    a, b, c, d, before, p, r, q, s, u = (x / scale for x in (a, b, c, d, before, p, r, q, s, u))
+    # Of two real eigenvalues of the last rows the one nearer to d counts twice.
+    scale = _scale_of(a, b, c, d)
+    half, b, low = (a - d) / 2 / scale, b / scale, c / scale
+    apart = half * half + b * low
+    root = jnp.sqrt(abs(apart))
+    far = half + jnp.where(half < 0, -root, root)
+    by = scale * jnp.where(apart > 0, -b * low / jnp.where(far == 0, 1.0, far), half)
+    beside = jnp.where(apart < 0, scale * root, 0.0)
     around = abs(c) + abs(before)
     is_odd = since % 10 == 9
-    trace = jnp.where(is_odd, 1.5 * around, a + d)
-    det = jnp.where(is_odd, around * around, a * d - b * c)
-    first = p * p + r * q - trace * p + det, q * (p + s - trace), q * u
+    shift = d + jnp.where(is_odd, 0.75 * around, by)
+    beside = jnp.where(is_odd, 0.4375 ** 0.5 * around, beside)
+    # The first column is of what is left without them: little, where all are nearly the same, and
+    # products of two would be none.
+    p, s = p - shift, s - shift
+    scale = _scale_of(p, beside, q)
+    part = q / scale
+    first = p * (p / scale) + beside * (beside / scale) + r * part, part * (p + s), part * u
 
     def turn(k, w):
         # Of a turn that is not the first, the column before it.
@@ -280,8 +291,11 @@ def _reflector_of_three(x, y, z):
     rest = y * y + z * z
     length = jnp.sqrt(x * x + rest)
     beta = jnp.where(x < 0, length, -length)
-    far = jnp.where(rest == 0, 1.0, x - beta)
-    tau = jnp.where(rest == 0, 0.0, (beta - x) / jnp.where(rest == 0, 1.0, beta))
+    # Not the square of the rest, which may be too small a number: a sweep that loses what it moves
+    # along changes nothing.
+    is_done = (y == 0) & (z == 0)
+    far = jnp.where(is_done, 1.0, x - beta)
+    tau = jnp.where(is_done, 0.0, (beta - x) / jnp.where(is_done, 1.0, beta))
     return tau, y / far, z / far
 
 
