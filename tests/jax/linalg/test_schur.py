@@ -33,3 +33,24 @@ def test_one_large_entry(n, device):
     a[np.arange(400), rng.integers(n, size=400), rng.integers(n, size=400)] = \
         10.0 ** rng.uniform(-30, 30, 400)
     check(a.astype(np.float32), device)
+
+
+# After balancing, what is below the diagonal may be small beside it and yet be all there is of a
+# vector, by the scale of its row.
+@pytest.mark.parametrize("n", [3, 6])
+def test_eigenvectors_of_columns_of_all_sizes(n, device):
+    a = np.random.default_rng(n).standard_normal((2000, n, n)) * np.logspace(0, -20, n)
+    a = a.astype(np.float32)
+    values, vectors = (np.complex128(x) for x in
+                       jax.jit(jax.numpy.linalg.eig)(jax.device_put(a, device)))
+    residual = np.linalg.norm(a @ vectors - vectors * values[:, None], axis=1)
+    unit = np.finfo(a.dtype).eps * np.linalg.norm(np.float64(a), axis=(1, 2))
+    assert (residual / unit[:, None]).max() < UNITS * n
+
+
+@pytest.mark.parametrize("n", [5, 8])
+def test_pairs_that_are_the_same(n, device):
+    rng = np.random.default_rng(n)
+    a = rng.choice([0, 1, -1, 0.5], (20_000, n, n))
+    check((a - np.swapaxes(a, 1, 2))[np.any(a != np.swapaxes(a, 1, 2), (1, 2))]
+          .astype(np.float32), device)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 TURNS = 30      # for each row, as LAPACK's limit
+PATIENCE = 20   # turns for a row, before rounding of the largest entries counts as none
 
 
 def _dot(a, b):
@@ -174,27 +175,36 @@ def _rotate(w, k, c, s):
 
 
 def _diagonals(w, n):
-    """Of the first n rows: the diagonal and what is below it. In a run of all entries these are
-    as far apart as a row and one are long; jnp.diagonal() gathers."""
+    """Of the first n rows: the diagonal and what is below and above it. In a run of all entries
+    these are as far apart as a row and one are long; jnp.diagonal() gathers."""
     wide = w.shape[1]
     run = w.reshape(-1)
-    return [lax.slice(run, (k * wide,), ((n - 1) * (wide + 1) + 1 - k,), (wide + 1,))
-            for k in (0, 1)]
+    return [lax.slice(run, (at,), (at + (k - 1) * (wide + 1) + 1,), (wide + 1,))
+            for at, k in ((0, n), (wide, n - 1), (1, n - 1))]
 
 
-def _small(d, below, most):
-    """Which entries below the diagonal are to be taken for 0, of a matrix of entries up to
-    `most`."""
-    around = _size(d[1:]) + _size(d[:-1])
-    around = jnp.where(around == 0, most, around)
-    return _size(below) <= jnp.finfo(d.dtype).eps * around
+def _small(d, below, above, enough):
+    """Which entries below the diagonal are to be taken for 0, of a matrix of entries about 1: those
+    that are small beside the diagonal, and change it by no more than rounding does, whatever is
+    above it (Ahues and Tisseur, 1997); and those up to `enough`. Beside a diagonal of zeros, of two
+    pairs of eigenvalues that are the same, rounding leaves entries that are not small."""
+    kind = jnp.finfo(d.dtype)
+    least = kind.tiny * (len(d) / kind.eps)
+    below, above = _size(below), _size(above)
+    low, high = jnp.minimum(below, above), jnp.maximum(below, above)
+    last, apart = _size(d[1:]), _size(d[1:] - d[:-1])
+    near, far = jnp.minimum(last, apart), jnp.maximum(last, apart)
+    scale = jnp.maximum(far + high, kind.tiny)
+    changes_little = low * (high / scale) <= jnp.maximum(least, kind.eps * near * (far / scale))
+    is_small = below <= kind.eps * (_size(d[1:]) + _size(d[:-1]))
+    return (below <= jnp.maximum(least, enough)) | is_small & changes_little
 
 
 def _iterate(w, n, sweep, finish, block):
     """The QR algorithm: `sweep` makes a turn on rows lo to hi, `finish` ends a block of two rows
     that stands alone, if `block`, the most rows of one that does, is 2."""
     at = jnp.arange(n - 1)
-    most = _size(w[:n, :n]).max()
+    unit = jnp.finfo(w.dtype).eps * _size(w[:n, :n]).max()
     row, column = (lax.broadcasted_iota(jnp.int32, w.shape, i) for i in (0, 1))
 
     def go_on(state):
@@ -203,7 +213,7 @@ def _iterate(w, n, sweep, finish, block):
 
     def turn(state):
         w, hi, turns, since = state
-        is_zero = _small(*_diagonals(w, n), most)
+        is_zero = _small(*_diagonals(w, n), jnp.where(since < PATIENCE, 0, unit))
         lo = jnp.where(is_zero & (at < hi), at + 1, 0).max()
         is_zero = jnp.pad(is_zero, (1, len(w) - n))[:, None] & (row == column + 1)
         w = jnp.where(is_zero | (row > column + 1) & (row < n), 0.0, w)
@@ -293,7 +303,7 @@ def _reflector_of_three(x, y, z):
     beta = jnp.where(x < 0, length, -length)
     # Not the square of the rest, which may be too small a number: a sweep that loses what it moves
     # along changes nothing.
-    is_done = (y == 0) & (z == 0)
+    is_done = (y == 0) & (z == 0) | (length == 0)
     far = jnp.where(is_done, 1.0, x - beta)
     tau = jnp.where(is_done, 0.0, (beta - x) / jnp.where(is_done, 1.0, beta))
     return tau, y / far, z / far
@@ -332,7 +342,9 @@ def _standard(a, b, c, d):
     cases = [
         (c == 0, (one, zero, a, b, c, d)),
         (b == 0, (zero, one, d, -c, zero, a)),
-        ((a == d) & (sign(b) != sign(c)), (one, zero, a, b, c, d)),
+        # Apart by so little that it cannot be divided by.
+        ((abs(a - d) < jnp.finfo(a.dtype).tiny * 4) & (sign(b) != sign(c)),
+         (one, zero, a, b, c, a)),
         (disc >= 4 * eps, real),
         (c2 == 0, pair),
         (b2 == 0, turned),
