@@ -125,15 +125,54 @@ static bool packs_apart(const struct sim_load *load, const struct mm_plan *p)
 	       m >= SIM_PRODUCT_ALONG && m < ALONG_ROWS * lanes && n >= ALONG_COLS * lanes;
 }
 
+static int64_t parts(int64_t n, int64_t of)
+{
+	return (n + of - 1) / of;
+}
+
+#define TASK_ROWS 4	/* so many more rows and columns what a task begins with takes, about */
+#define TASK_COLS 8
+
+/* Of tasks that leave no lane idle the largest, since each packs and begins anew: of long work some
+ * for each lane, for one that others disturb then does fewer. */
+static void cut_apart(struct sim_load *load, struct mm_plan *p)
+{
+	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
+	int64_t lanes = p->ns < SIM_PARALLEL_NS ? 1 : load->cpu->lanes, best = 0;
+	int64_t wanted = lanes * (p->ns < 6000000 ? 1 : p->ns < 30000000 ? 2 : 4);
+	int64_t rows = parts(m, p->mm.most_rows), cols = parts(n, SIM_PRODUCT_NB);
+
+	for (int64_t r = rows; r < rows + 4 && m / r >= SIM_PRODUCT_ALONG; r++)
+		for (int64_t c = cols; c < cols + 8 * lanes && n / c >= ALONG_COLS; c++) {
+			int64_t mb, m_blocks = blocks(m, parts(parts(m, r), mr) * mr, mr, &mb);
+			int64_t nb, n_blocks = blocks(n, parts(parts(n, c), SIM_PRODUCT_LINE) *
+						      SIM_PRODUCT_LINE, SIM_PRODUCT_LINE, &nb);
+			int64_t tasks = m_blocks * n_blocks;
+			int64_t cost = parts(tasks, lanes) * (mb + TASK_ROWS) * (nb + TASK_COLS);
+
+			if (best && (tasks < wanted || cost >= best))
+				continue;
+			best = tasks < wanted ? INT64_MAX : cost;
+			p->m_blocks = m_blocks;
+			p->mb = mb;
+			p->n_blocks = n_blocks;
+			p->nb = nb;
+		}
+	if (p->n_blocks > load->cpu->lanes)
+		sim_product_keep_a(load, &p->mm, p->mb);
+}
+
 /* Blocks of one product, each of which packs its own panels. It is cut so that every lane has
  * some of it, at the longer side. */
 static void cut(struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
 	int64_t lanes = load->cpu->lanes, wanted = tasks_of(p->ns, lanes), tasks;
-	bool is_apart = packs_apart(load, p);
-	int64_t even = (is_apart ? 8 : 4) * lanes;
 
+	if (packs_apart(load, p)) {
+		cut_apart(load, p);
+		return;
+	}
 	p->m_blocks = blocks(m, p->mm.most_rows, mr, &p->mb);
 	/* To read lines of b as long as they are is faster, and one row's sums stay in L1. */
 	p->n_blocks = blocks(n, m == 1 && p->mm.panels.kernel.few ? SIM_PRODUCT_NB_LONE :
@@ -141,10 +180,10 @@ static void cut(struct sim_load *load, struct mm_plan *p)
 	for (;;) {
 		tasks = p->batches * p->m_blocks * p->n_blocks;
 		/* A few tasks that the lanes cannot share evenly are cut, too. */
-		if (p->ns < 20000 || (tasks >= wanted && (tasks >= even || !(tasks % lanes))))
+		if (p->ns < 20000 || (tasks >= wanted &&
+				      (tasks >= 4 * lanes || !(tasks % lanes))))
 			break;
-		bool by_rows = p->nb <= SIM_PRODUCT_LINE ||
-			       (is_apart ? p->nb <= ALONG_COLS : p->mb > p->nb);
+		bool by_rows = p->mb > p->nb || p->nb <= SIM_PRODUCT_LINE;
 
 		if (by_rows && p->mb <= mr)
 			break;
@@ -154,8 +193,6 @@ static void cut(struct sim_load *load, struct mm_plan *p)
 			p->n_blocks = blocks(n, fewer_columns(n, p->n_blocks, p->nb),
 					     SIM_PRODUCT_LINE, &p->nb);
 	}
-	if (is_apart && p->n_blocks > lanes)
-		sim_product_keep_a(load, &p->mm, p->mb);
 }
 
 #define SHARED_BYTES ((size_t)32 << 20)	/* most of b's panels that are shared at a time */

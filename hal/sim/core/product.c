@@ -119,10 +119,15 @@ static struct sim_product_kernel plain(sim_product_fn *fn, uint8_t acc, uint16_t
 
 static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b)
 {
+	struct sim_product_kernel k;
+
 	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->amx_bf16)
 		return tiles(sim_product_bf16_amx, ELEM_BF16, ELEM_BF16);
-	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->avx512_bf16 && !cpu->bf16_slow)
-		return fast(sim_product_bf16_avx512bf16, ELEM_BF16, ELEM_BF16, 110);
+	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->avx512_bf16 && !cpu->bf16_slow) {
+		k = fast(sim_product_bf16_avx512bf16, ELEM_BF16, ELEM_BF16, 110);
+		k.along = true;
+		return k;
+	}
 	if (cpu->path == SIM_AVX512)
 		return fast(sim_product_f32_avx512, ELEM_F32, ELEM_F32, 50);
 	if (cpu->path == SIM_AVX2)
@@ -363,6 +368,17 @@ static bool adds_alone(const struct sim_product *mm, const struct isa_body *body
 	       out->value == 2;
 }
 
+/* Whether a kernel may pack b as it reads it: side by side, of its type, and with whole units. */
+static bool packs_own_type(const struct sim_product *mm)
+{
+	const struct sim_product_kernel *kernel = &mm->panels.kernel;
+	const struct sim_side *b = &mm->panels.b;
+
+	_Static_assert(SIM_PRODUCT_GROUP >= 2 * 2, "room for the lines of two panels");
+	return (kernel->few || kernel->along) && b->by_lines && b->elem == kernel->b &&
+	       !(mm->k % kernel->group);
+}
+
 int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			const struct isa_body *body, const struct isa_operand *in,
 			const struct isa_operand *out, const struct isa_uop *uops,
@@ -415,7 +431,7 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			mm->copied |= 1u << (mm->value[j] - 1);
 	mm->is_direct = !body->n_uop && mm->n_out == 1 && !mm->value[0] &&
 			out[0].elem == mm->acc;
-	mm->along = mm->panels.kernel.few && mm->panels.b.elem == mm->panels.kernel.b;
+	mm->along = packs_own_type(mm);
 	plan_k(mm);
 	mm->adds = adds_alone(mm, body, in, out, uops);
 	place(load, mm, body->dim[body->rank - 1]);
@@ -605,8 +621,9 @@ static void find_lines(const struct sim_product_task *t, uint8_t *s, int64_t at,
 	if (!more)
 		return;
 	k = place_on_k(mm, at + 1, &n);
-	mm->panels.b.lines(t, k, n, lines + SIM_PRODUCT_KU);
-	x->next_lines = lines + SIM_PRODUCT_KU;
+	lines += SIM_PRODUCT_KU * mm->panels.kernel.group;
+	mm->panels.b.lines(t, k, n, lines);
+	x->next_lines = lines;
 }
 
 /* Adds to the sums of some rows what panels from .. to along k give; b's are there, or needed

@@ -71,13 +71,24 @@ struct sim_product_step {
 	const uint8_t *soon;
 	int64_t soon_pitch;
 	unsigned n_soon, soon_bytes;
-	/* Where b's units of one element lie in memory, or NULL: for a kernel that has a `few`, and
+	/* Where elements of b along k lie in memory, or NULL: for a kernel that packs along, and
 	 * SIM_PRODUCT_ALONG rows and more. It writes whole lines of columns of the panel b, which
 	 * holds the others only, as it reads them for the first rows. next_lines: of the panel
 	 * that is read after this, or NULL; it fetches them. */
 	const uint8_t *const *lines, *const *next_lines;
 };
 typedef void sim_product_fn(const struct sim_product_step *step);
+
+/* For kernels: what a set of rows reads of b beside the panel, with each unit. */
+struct sim_product_columns {
+	const uint8_t *const *from;	/* the columns themselves, which go to the panel; or NULL */
+	size_t from_at;
+	const uint8_t *const *soon;	/* the columns behind them, which are fetched; or NULL: */
+	size_t soon_at;
+	uint32_t done, step;		/* of these, in 64 bytes, 16 bits of them a fraction */
+	const uint8_t *next;		/* they are in the panel, `apart` bytes further each time */
+	size_t apart;
+};
 
 /* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
  * SIM_PRODUCT_FEW_NEAR rows and SIM_PRODUCT_NB columns, or one row and SIM_PRODUCT_NB_LONE. Of a
@@ -129,6 +140,7 @@ struct sim_product_kernel {
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
 	uint16_t mb;		/* most rows of a panel of a */
 	uint8_t flip_b;		/* xor of every byte of b */
+	bool along;		/* packs b of its own type with the first rows (lines) */
 	bool any_pitch;		/* rows of a may be as far apart as they are in memory */
 	bool begins_before;	/* adds to what is before, not that to its sums at last */
 	uint16_t speed;		/* products of elements in a ns, about */

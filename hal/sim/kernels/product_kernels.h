@@ -9,7 +9,8 @@
  * a register of sums after adding unit a times the units in register b. With LESS the kernel is
  * static and takes a number for each row, which goes off its sums. With FEW, where a unit is one
  * element of SUM, there is a second kernel of that name, which takes few rows (panel.h); with
- * FEW_BF16, where SUM is a float, a third, whose b is bf16 in memory.
+ * FEW_BF16, where SUM is a float, a third, whose b is bf16 in memory. With FEW the first kernel
+ * packs b along (panel.h), and with PAIR(x, y, v): register v of the units of two lines of b.
  */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
@@ -18,22 +19,16 @@
 #define VECS (SIM_PRODUCT_LINE / LANES)
 #define FETCH CAT(NAME, _fetch)
 #define LINE_BYTES (SIM_PRODUCT_LINE * sizeof(UNIT))
+#ifdef PAIR
+#define GROUP 2u	/* lines of a unit */
+#define LIES(c, v) ((VEC)PAIR((c).from[2 * k] + (c).from_at, \
+				  (c).from[2 * k + 1] + (c).from_at, (v)))
+#else
+#define GROUP 1u
+#define LIES(c, v) (*(const VEC *)(const void *)((c).from[k] + (c).from_at + (v) * sizeof(VEC)))
+#endif
 
 typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may_alias));
-
-#ifndef SIM_PRODUCT_COLUMNS
-#define SIM_PRODUCT_COLUMNS
-/* What is read of b beside a panel, with each unit of it. */
-struct columns {
-	const uint8_t *const *from;	/* the columns themselves, which go to the panel; or NULL */
-	size_t from_at;
-	const uint8_t *const *soon;	/* the columns behind them, which are fetched; or NULL: */
-	size_t soon_at;
-	uint32_t done, step;		/* of these, in 64 bytes, 16 bits of them a fraction */
-	const uint8_t *next;		/* are in a panel, `apart` bytes further each time */
-	size_t apart;
-};
-#endif
 
 static inline void FETCH(const uint8_t *from, unsigned bytes)
 {
@@ -43,7 +38,8 @@ static inline void FETCH(const uint8_t *from, unsigned bytes)
 
 static inline __attribute__((always_inline)) void
 PANEL(const UNIT *a, UNIT *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
-      const SUM *less, struct columns c, const unsigned mr, const unsigned vecs, unsigned cols)
+      const SUM *less, struct sim_product_columns c, const unsigned mr, const unsigned vecs,
+      unsigned cols)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
@@ -74,11 +70,10 @@ PANEL(const UNIT *a, UNIT *b, SUM *sums, const struct sim_product_step *x, const
 	for (unsigned i = 0; i < (mr + 2) / 3; i++)
 		third[i] = a + 3 * i * pitch;
 	for (unsigned k = 0; k < x->ku; k++, b += SIM_PRODUCT_LINE) {
-		const UNIT *line = c.from ? (const UNIT *)(const void *)(c.from[k] + c.from_at) : b;
 		VEC col[VECS];
 
 		if (c.soon) {
-			unsigned done = c.done >> 16, parts = LINE_BYTES / 64;
+			unsigned done = c.done >> 16, parts = LINE_BYTES / 64 / GROUP;
 			const uint8_t *soon = c.soon[done / parts] + c.soon_at;
 
 			__builtin_prefetch(soon + done % parts * 64, 0, 2);
@@ -88,12 +83,11 @@ PANEL(const UNIT *a, UNIT *b, SUM *sums, const struct sim_product_step *x, const
 			c.next += c.apart;
 		}
 #pragma GCC unroll 16
-		for (unsigned v = 0; v < vecs; v++)
-			col[v] = *(const VEC *)(line + v * LANES);
-		if (c.from)
-#pragma GCC unroll 16
-			for (unsigned v = 0; v < vecs; v++)
+		for (unsigned v = 0; v < vecs; v++) {
+			col[v] = c.from ? LIES(c, v) : *(const VEC *)(b + v * LANES);
+			if (c.from)
 				*(VEC *)(b + v * LANES) = col[v];
+		}
 #pragma GCC unroll 16
 		for (unsigned i = 0; i < mr; i++) {
 			UNIT row = third[i / 3][i % 3 * pitch];
@@ -146,7 +140,7 @@ void NAME(const struct sim_product_step *x)
 
 	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
 		UNIT *line = (UNIT *)(uintptr_t)x->b + (size_t)j * x->ku;
-		struct columns c = { .apart = apart, .next = (const uint8_t *)
+		struct sim_product_columns c = { .apart = apart, .next = (const uint8_t *)
 				     (line + (size_t)SIM_PRODUCT_LINE * x->ku) };
 		unsigned wide = x->cols - j, i = 0;
 
@@ -163,16 +157,16 @@ void NAME(const struct sim_product_step *x)
 			c.done += x->ku * c.step; \
 			i += (n); \
 		} while (0)
-#ifdef FEW
+#if defined FEW || defined PAIR
 		_Static_assert(MR <= SIM_PRODUCT_ALONG, "");
 		if (x->lines && wide >= SIM_PRODUCT_LINE) {
 			bool is_last = wide < 2 * SIM_PRODUCT_LINE && x->next_lines;
 
 			c.soon = is_last ? x->next_lines : x->lines;
-			c.soon_at = is_last ? 0 : (j + SIM_PRODUCT_LINE) * sizeof(UNIT);
+			c.soon_at = is_last ? 0 : (j + SIM_PRODUCT_LINE) * sizeof(UNIT) / GROUP;
 			c.step = (LINE_BYTES / 64 << 16) / down;
 			c.from = x->lines;
-			c.from_at = j * sizeof(UNIT);
+			c.from_at = j * sizeof(UNIT) / GROUP;
 			SET(MR, VECS);
 			c.from = NULL;
 		}
@@ -184,12 +178,20 @@ void NAME(const struct sim_product_step *x)
 		for (; MR >= (n) && i + (n) <= x->rows && \
 		     ((n) != 12 || x->rows - i != 16);) \
 			SET(n, vecs);
-		if (wide <= SIM_PRODUCT_LINE / 2)
-			ROWS(MR, VECS / 2)
-		ROWS(MR, VECS)
-		ROWS(8, VECS)
-		ROWS(4, VECS)
+#define ALL_ROWS \
+		if (wide <= SIM_PRODUCT_LINE / 2) \
+			ROWS(MR, VECS / 2) \
+		ROWS(MR, VECS) \
+		ROWS(8, VECS) \
+		ROWS(4, VECS) \
 		ROWS(1, VECS)
+		if (c.soon) {
+			ALL_ROWS
+		} else {	/* a loop of its own, without that question */
+			c.soon = NULL;
+			ALL_ROWS
+		}
+#undef ALL_ROWS
 #undef ROWS
 #undef SET
 	}
@@ -570,6 +572,8 @@ void LONE(const struct sim_product_lone *x)
 
 #undef FETCH
 #undef LINE_BYTES
+#undef GROUP
+#undef LIES
 #undef VECS
 #undef PANEL
 #undef VEC
@@ -583,6 +587,7 @@ void LONE(const struct sim_product_lone *x)
 #undef LESS
 #undef FEW
 #undef FEW_BF16
+#undef PAIR
 #undef TINY
 #undef LONE
 #undef NAME
