@@ -18,6 +18,14 @@ def check(a, device):
     assert np.linalg.norm(turned @ z - np.eye(a.shape[-1]), axis=(1, 2)).max() < unit
 
 
+def eigenvector_residuals(a, device):
+    values, vectors = (np.complex128(x) for x in
+                       jax.jit(jax.numpy.linalg.eig)(jax.device_put(a, device)))
+    residual = np.linalg.norm(a @ vectors - vectors * values[:, None], axis=1)
+    unit = np.finfo(a.dtype).eps * np.linalg.norm(np.float64(a), axis=(1, 2))
+    return residual / unit[:, None]
+
+
 @pytest.mark.parametrize("n", [6, 18])
 def test_values_that_are_the_same(n, device):
     rng = np.random.default_rng(n)
@@ -41,11 +49,7 @@ def test_one_large_entry(n, device):
 def test_eigenvectors_of_columns_of_all_sizes(n, device):
     a = np.random.default_rng(n).standard_normal((2000, n, n)) * np.logspace(0, -20, n)
     a = a.astype(np.float32)
-    values, vectors = (np.complex128(x) for x in
-                       jax.jit(jax.numpy.linalg.eig)(jax.device_put(a, device)))
-    residual = np.linalg.norm(a @ vectors - vectors * values[:, None], axis=1)
-    unit = np.finfo(a.dtype).eps * np.linalg.norm(np.float64(a), axis=(1, 2))
-    assert (residual / unit[:, None]).max() < UNITS * n
+    assert eigenvector_residuals(a, device).max() < UNITS * n
 
 
 @pytest.mark.parametrize("n", [5, 8])
@@ -54,3 +58,14 @@ def test_pairs_that_are_the_same(n, device):
     a = rng.choice([0, 1, -1, 0.5], (20_000, n, n))
     check((a - np.swapaxes(a, 1, 2))[np.any(a != np.swapaxes(a, 1, 2), (1, 2))]
           .astype(np.float32), device)
+
+
+# Rows that balancing scaled by much show what is added to keep small divisors from 0.
+def test_eigenvectors_of_scaled_rows(device):
+    eps = 2.0 ** -23
+    a = np.float32([
+        [[1e-3, 0, 0], [1, eps, eps], [0, -1, 1e-3]],
+        [[-1, eps, 0], [1, eps, 0], [0, 1, 0]],
+        [[1, -1, 0], [eps, 0, -1], [0, 0, 1]],
+    ])
+    assert eigenvector_residuals(a, device).max() < UNITS

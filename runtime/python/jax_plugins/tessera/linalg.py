@@ -483,8 +483,11 @@ def _vectors(t, values):
     """Columns x with T x = x value, of a triangle T."""
     n = len(t)
     to = jnp.arange(n)
-    size = _size(t).max()
-    least = jnp.maximum(jnp.finfo(t.dtype).eps * size, jnp.finfo(t.dtype).tiny)
+    kind = jnp.finfo(t.dtype)
+    # Beside each value, not the largest: rows that balancing scaled by much show what small ones
+    # lack. And as much as keeps quotients finite.
+    least = jnp.maximum(kind.tiny * (n / kind.eps) * _size(t).max(), kind.tiny)
+    least = jnp.maximum(kind.eps * _size(values), least)
 
     def turn(i, x):
         i = n - 2 - i
