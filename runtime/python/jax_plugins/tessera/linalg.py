@@ -183,28 +183,29 @@ def _diagonals(w, n):
             for at, k in ((0, n), (wide, n - 1), (1, n - 1))]
 
 
-def _small(d, below, above, enough):
+def _small(d, below, above, least, enough):
     """Which entries below the diagonal are to be taken for 0, of a matrix of entries about 1: those
     that are small beside the diagonal, and change it by no more than rounding does, whatever is
-    above it (Ahues and Tisseur, 1997); and those up to `enough`. Beside a diagonal of zeros, of two
+    above it (Ahues and Tisseur, 1997); and those up to `enough`: beside a diagonal of zeros, of two
     pairs of eigenvalues that are the same, rounding leaves entries that are not small."""
-    kind = jnp.finfo(d.dtype)
-    least = kind.tiny * (len(d) / kind.eps)
-    below, above = _size(below), _size(above)
-    low, high = jnp.minimum(below, above), jnp.maximum(below, above)
-    last, apart = _size(d[1:]), _size(d[1:] - d[:-1])
-    near, far = jnp.minimum(last, apart), jnp.maximum(last, apart)
-    scale = jnp.maximum(far + high, kind.tiny)
-    changes_little = low * (high / scale) <= jnp.maximum(least, kind.eps * near * (far / scale))
-    is_small = below <= kind.eps * (_size(d[1:]) + _size(d[:-1]))
-    return (below <= jnp.maximum(least, enough)) | is_small & changes_little
+    eps = jnp.finfo(d.dtype).eps
+    below, above, before, last = (_size(x) for x in (below, above, d[:-1], d[1:]))
+    apart = _size(d[1:] - d[:-1])
+    # No product of two small numbers: it would be none. Over a scale of 0 this is NaN, where
+    # what is below is 0.
+    scale = jnp.maximum(last, apart) + jnp.maximum(below, above)
+    changes = below * (above / scale) - eps * last * (apart / scale)
+    is_small = (below <= eps * (last + before)) & (changes <= least)
+    return is_small | (below <= enough)
 
 
 def _iterate(w, n, sweep, finish, block):
     """The QR algorithm: `sweep` makes a turn on rows lo to hi, `finish` ends a block of two rows
     that stands alone, if `block`, the most rows of one that does, is 2."""
     at = jnp.arange(n - 1)
-    unit = jnp.finfo(w.dtype).eps * _size(w[:n, :n]).max()
+    kind = jnp.finfo(w.dtype)
+    least = kind.tiny * (n / kind.eps)
+    unit = jnp.maximum(kind.eps * _size(w[:n, :n]).max(), least)
     row, column = (lax.broadcasted_iota(jnp.int32, w.shape, i) for i in (0, 1))
 
     def go_on(state):
@@ -213,7 +214,8 @@ def _iterate(w, n, sweep, finish, block):
 
     def turn(state):
         w, hi, turns, since = state
-        is_zero = _small(*_diagonals(w, n), jnp.where(since < PATIENCE, 0, unit))
+        enough = jnp.where(since < PATIENCE, least, unit)
+        is_zero = _small(*_diagonals(w, n), least, enough)
         lo = jnp.where(is_zero & (at < hi), at + 1, 0).max()
         is_zero = jnp.pad(is_zero, (1, len(w) - n))[:, None] & (row == column + 1)
         w = jnp.where(is_zero | (row > column + 1) & (row < n), 0.0, w)
