@@ -33,6 +33,7 @@ struct pass {
 /* In this order. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline, true },
+	{ "branches", tc_pass_branches, true },
 	{ "dynamic", tc_pass_dynamic, true },
 	{ "layout", tc_pass_layout, false },
 	{ "shard", tc_pass_shard, true },

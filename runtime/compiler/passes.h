@@ -62,6 +62,7 @@ struct tc_asking {
 bool tc_share_calls(struct tc_ctx *c, const struct tc_asking *how);
 
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
+void tc_pass_branches(struct tc_ctx *c);	/* opt/branches.c: choices in bodies of scalars */
 /* dynamic/dynamic.c: dims of bounded size to static ones with sizes beside them. Of a program
  * that has none it changes nothing, and tc_is_dynamic() says no. */
 void tc_pass_dynamic(struct tc_ctx *c);
