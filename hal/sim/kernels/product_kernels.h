@@ -137,6 +137,11 @@ void NAME(const struct sim_product_step *x)
 	unsigned part = sets ? (x->n_soon + sets - 1) / sets : 0, left = x->n_soon;
 	const size_t apart = down <= LINE_BYTES / 64 ? 64 : (LINE_BYTES + down - 1) / down;
 	const uint8_t *soon = x->soon;
+#if defined FEW || defined PAIR
+	/* Sets of rows of whole lines, those that the last rows need included. */
+	unsigned rest = x->rows % MR;
+	unsigned all = x->rows / MR + (MR < 8 ? rest / 4 : rest / 8 + rest % 8 / 4) + rest % 4;
+#endif
 
 	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
 		UNIT *line = (UNIT *)(uintptr_t)x->b + (size_t)j * x->ku;
@@ -164,7 +169,7 @@ void NAME(const struct sim_product_step *x)
 
 			c.soon = is_last ? x->next_lines : x->lines;
 			c.soon_at = is_last ? 0 : (j + SIM_PRODUCT_LINE) * sizeof(UNIT) / GROUP;
-			c.step = (LINE_BYTES / 64 << 16) / down;
+			c.step = (LINE_BYTES / 64 << 16) / all;
 			c.from = x->lines;
 			c.from_at = j * sizeof(UNIT) / GROUP;
 			SET(MR, VECS);
