@@ -108,13 +108,6 @@ def test_an_array_donated_and_used_is_refused(donated, device):
 EACH = tuple(slice(None) if d % 2 else np.arange(2) for d in range(17))
 
 
-def test_more_dims_than_an_instruction_has_are_refused_with_advice(device):
-    x = jax.device_put(np.zeros((4,) * 5, np.float32), device)
-    with pytest.raises(Exception, match=r"reduce_window.* \d+ dims, .*at most 8: .*by a reshape"):
-        jax.jit(lambda x: jax.lax.reduce_window(x, 1.0, jax.lax.mul, (2,) * 5, (1,) * 5,
-                                                "VALID"))(x)
-
-
 def test_more_indices_than_an_instruction_has_are_refused_with_advice(device):
     x = jax.device_put(np.zeros((2, 1) * 8 + (2,), np.float32), device)
     with pytest.raises(Exception, match="9 components.*at most 8: .*by a reshape"):
