@@ -37,8 +37,9 @@
 #define SHUFFLED_ROWS 4		/* so many at least that places of their elements are loaded for */
 #define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
 /* What goes to a memory of this size, in copies and rows of these, goes past the caches if the last
- * one cannot hold both its source and what is made; to other chips, if that cannot hold what the
- * program works on, theirs included. Otherwise whoever reads it next finds it there. */
+ * one cannot hold both its source and what is made; to other chips, if what the program works on,
+ * theirs included, is larger than that by a quarter. Otherwise whoever reads it next finds it
+ * there. */
 #define STREAM_MEMORY (4u << 20)
 #define STREAM_BYTES (256u << 10)
 #define STREAM_ROW 4096

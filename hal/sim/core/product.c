@@ -92,6 +92,7 @@ static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 	}
 	if (!b->by_lines)
 		k->few = NULL;
+	k->along |= k->few != NULL;
 	if (a->elem != mm->acc || b->elem != mm->acc)
 		k->tiny = NULL, k->lone = NULL;
 #undef ON_PATH
@@ -375,8 +376,7 @@ static bool packs_own_type(const struct sim_product *mm)
 	const struct sim_side *b = &mm->panels.b;
 
 	_Static_assert(SIM_PRODUCT_GROUP >= 2 * 2, "room for the lines of two panels");
-	return (kernel->few || kernel->along) && b->by_lines && b->elem == kernel->b &&
-	       !(mm->k % kernel->group);
+	return kernel->along && b->by_lines && b->elem == kernel->b && !(mm->k % kernel->group);
 }
 
 int sim_product_prepare(struct sim_load *load, struct sim_product *mm,

@@ -79,6 +79,13 @@ struct sim_product_step {
 };
 typedef void sim_product_fn(const struct sim_product_step *step);
 
+/* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
+ * SIM_PRODUCT_FEW_NEAR rows and SIM_PRODUCT_NB columns, or one row and SIM_PRODUCT_NB_LONE. Of a
+ * kernel that is named for bf16 the lines are of bf16 and all else of f32. The room is for the
+ * sums of this panel. is_near: a cache holds b, so it need not be read line by line. */
+typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
+				bool is_near, void *room);
+
 /* For kernels: what a set of rows reads of b beside the panel, with each unit. */
 struct sim_product_columns {
 	const uint8_t *const *from;	/* the columns themselves, which go to the panel; or NULL */
@@ -89,13 +96,6 @@ struct sim_product_columns {
 	const uint8_t *next;		/* they are in the panel, `apart` bytes further each time */
 	size_t apart;
 };
-
-/* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
- * SIM_PRODUCT_FEW_NEAR rows and SIM_PRODUCT_NB columns, or one row and SIM_PRODUCT_NB_LONE. Of a
- * kernel that is named for bf16 the lines are of bf16 and all else of f32. The room is for the
- * sums of this panel. is_near: a cache holds b, so it need not be read line by line. */
-typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
-				bool is_near, void *room);
 
 /*
  * SIM_PRODUCT_TINY products at a time of few rows and columns, an element of all of them side by
@@ -140,7 +140,7 @@ struct sim_product_kernel {
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
 	uint16_t mb;		/* most rows of a panel of a */
 	uint8_t flip_b;		/* xor of every byte of b */
-	bool along;		/* packs b of its own type with the first rows (lines) */
+	bool along;		/* packs b with the first rows (lines), if it is of its type */
 	bool any_pitch;		/* rows of a may be as far apart as they are in memory */
 	bool begins_before;	/* adds to what is before, not that to its sums at last */
 	uint16_t speed;		/* products of elements in a ns, about */
